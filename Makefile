@@ -1,0 +1,25 @@
+PYTHON ?= python3
+BIN := .venv/bin
+MINUTES ?= 3
+RUN ?= first
+
+.PHONY: setup train test check format
+
+setup: ## make .venv with pinned dependencies (skipped when it is right)
+	@$(PYTHON) tools/setup_venv.py
+
+train: setup ## train and evaluate an OFC agent (MINUTES=3, RUN=first)
+	@$(BIN)/maple train ofc --minutes $(MINUTES) --run $(RUN) --evaluate
+
+test: setup ## run the tests
+	@$(BIN)/python -m pytest
+
+check: setup ## format, lint, types, layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup ## bring the code into shape
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .

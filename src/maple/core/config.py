@@ -1,0 +1,191 @@
+"""Settings: one typed, frozen tree, parsed once at the edge.
+
+Later wins: defaults < the game's own defaults < preset < `--set key=value` < flags. Every field is read somewhere; a
+test holds that, and unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from maple.core.errors import ConfigError, nearest
+
+__all__ = [
+    "AfterstateConfig",
+    "Config",
+    "NetConfig",
+    "OptimizerConfig",
+    "PpoConfig",
+    "SnapshotConfig",
+    "load_config",
+    "preset_names",
+]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NetConfig(_Section):
+    """The network."""
+
+    hidden: list[int] = Field([128, 64], min_length=1, description="widths of the hidden layers")
+    activation: Literal["relu", "tanh"] = Field("relu", description="of policies over indices")
+
+
+class OptimizerConfig(_Section):
+    """Adam and its schedule."""
+
+    learning_rate: float = Field(1.5e-3, gt=0)
+    schedule: Literal["linear", "constant"] = Field("linear", description="falls to final_fraction over the budget")
+    final_fraction: float = Field(0.02, ge=0, le=1)
+    eps: float = Field(1e-8, gt=0)
+
+
+class PpoConfig(_Section):
+    """Proximal policy optimisation."""
+
+    policy: Literal["options", "index"] = Field("options", description="described options, or plain indices and a mask")
+    horizon: int = Field(16384, ge=16, description="decisions between updates")
+    epochs: int = Field(2, ge=1, le=64)
+    minibatch: int = Field(2048, ge=2)
+    gamma: float = Field(1.0, gt=0, le=1)
+    lam: float = Field(0.95, ge=0, le=1)
+    clip: float = Field(0.2, gt=0)
+    entropy: float = Field(0.01, ge=0)
+    entropy_final: float = Field(0.0, ge=0, description="what the entropy weight falls to over the budget")
+    value_weight: float = Field(0.5, ge=0)
+    max_grad_norm: float = Field(0.5, gt=0)
+    normalize_advantage: bool = True
+    clip_value: float = Field(0.0, ge=0, description="0 for no clipping of the value")
+    target_kl: float = Field(0.0, ge=0, description="stop an update beyond 1.5 times this; 0 for never")
+    augment: bool = Field(
+        False, description="learn from an equivalent decision (suits renamed) instead of the one played"
+    )
+
+
+class AfterstateConfig(_Section):
+    """After-state values from TD(λ)."""
+
+    horizon: int = Field(15360, ge=16, description="decisions between updates")
+    epochs: int = Field(1, ge=1, le=64)
+    minibatch: int = Field(2048, ge=2)
+    gamma: float = Field(1.0, gt=0, le=1)
+    lam: float = Field(0.7, ge=0, le=1)
+    epsilon: float = Field(0.1, ge=0, le=1, description="share of decisions that explore")
+    temperature: float = Field(0.1, gt=0, description="of the softmax that exploration draws from, in rewards")
+    caution: float = Field(1.5, ge=0, description="how much reward a player gives to avoid the game's risk (a foul)")
+
+
+class SnapshotConfig(_Section):
+    """The run's own past, for `past` opponents."""
+
+    every_steps: int = Field(1_000_000, ge=1)
+    keep: int = Field(5, ge=1)
+
+
+class Config(_Section):
+    """Everything that a training run depends on."""
+
+    name: str = Field(description="the game")
+    game: dict[str, Any] = Field(default_factory=dict, description="the game's own options")
+    algo: Literal["afterstate", "ppo"] = "afterstate"
+    seed: int = Field(0, ge=0, lt=2**63)
+    steps: int | None = Field(None, ge=1, description="decisions that enter learning, in the whole run")
+    minutes: float | None = Field(None, gt=0, description="wall-clock budget of the whole run")
+    tables: int | None = Field(None, ge=1, le=1_000_000, description="games played side by side; automatic if not set")
+    threads: int | None = Field(None, ge=1, le=1024, description="of kernels and of torch; one a core if not set")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where the network lives")
+    opponents: str = Field("self", description="weights, such as self:0.5,past:0.3,random:0.2")
+    checkpoint_every_s: float = Field(60.0, gt=0)
+    net: NetConfig = NetConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    ppo: PpoConfig = PpoConfig()
+    afterstate: AfterstateConfig = AfterstateConfig()
+    snapshots: SnapshotConfig = SnapshotConfig()
+
+    @property
+    def horizon(self) -> int:
+        """Decisions between updates of the chosen algorithm."""
+        return self.ppo.horizon if self.algo == "ppo" else self.afterstate.horizon
+
+
+def preset_names() -> list[str]:
+    """The presets that ship with Maple."""
+    return sorted(
+        p.name.removesuffix(".yml") for p in resources.files("maple.presets").iterdir() if p.name.endswith(".yml")
+    )
+
+
+def _preset(name: str) -> dict[str, Any]:
+    if name not in preset_names():
+        raise ConfigError(f"there is no preset {name!r}; {nearest(name, preset_names())}")
+    text = (resources.files("maple.presets") / f"{name}.yml").read_text()
+    return dict(yaml.safe_load(text) or {})
+
+
+def _assign(tree: dict[str, Any], key: str, text: str) -> None:
+    """Put a value, written as YAML, at a dotted key."""
+    *path, last = key.split(".")
+    node = tree
+    for part in path:
+        node = node.setdefault(part, {})
+        if not isinstance(node, dict):
+            raise ConfigError(f"--set {key}: {part!r} is a single setting, it has nothing below it")
+    try:
+        node[last] = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ConfigError(f"--set {key}={text}: the value cannot be read; quote it if it is a text") from None
+
+
+def _merge(into: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    for key, value in extra.items():
+        old = into.get(key)
+        into[key] = _merge(dict(old), value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return into
+
+
+def _known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    keys = []
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        below = isinstance(inner, type) and issubclass(inner, BaseModel)
+        keys += _known_keys(inner, f"{prefix}{name}.") if below else [prefix + name]  # type: ignore[arg-type]
+    return keys
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem of a config, in one sentence."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"there is no setting {key!r}; {nearest(key, _known_keys(Config))}"
+    return f"{key} = {first['input']!r} cannot be used: {first['msg'].lower()}"
+
+
+def load_config(
+    name: str,
+    preset: str | None = None,
+    settings: list[str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Config:
+    """Build the config of a run of game `name`; `settings` are `key=value` texts."""
+    tree: dict[str, Any] = _merge({"name": name}, defaults or {})
+    if preset is not None:
+        _merge(tree, _preset(preset))
+    for text in settings or []:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {text!r} has no value; write it as key=value, such as --set game.seats=2")
+        _assign(tree, key.strip(), value.strip())
+    _merge(tree, {key: value for key, value in (flags or {}).items() if value is not None})
+    try:
+        return Config.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(_sentence(error)) from None

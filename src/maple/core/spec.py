@@ -1,0 +1,46 @@
+"""What a game is to everything that is not the game: sizes, names, how its results are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["GameSpec", "Metric", "OptionSpec"]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSpec:
+    """How a game describes its options: sizes of the arrays in `Options`."""
+
+    features: int  # binary features that exist; a feature is a row of the first layer's weights
+    option_parts: int  # parts that make up one option
+    max_parts: int  # parts that one decision may have
+    part_width: int  # features that one part may have
+    shared_width: int  # features that a decision's options may share
+    state_width: int  # features of a decision before any option is taken
+    max_options: int  # options that one decision may have
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """The figure that a game is judged by, and how much of it a speed-up may cost."""
+
+    name: str
+    margin: float
+
+
+@dataclass(frozen=True, slots=True)
+class GameSpec:
+    """A game as the arenas, networks and learners see it."""
+
+    name: str
+    seats: int
+    actions: int  # A
+    observation: int  # O, bytes
+    view: int  # V, 64-bit words: all that a seat may know, from which everything else is encoded
+    signals: tuple[str, ...]  # what a seat earns: the reward first, then what a learner may predict beside it
+    figures: np.dtype[np.void]  # what is known of a finished game
+    opponents: tuple[str, ...]
+    metric: Metric
+    options: OptionSpec | None = None

@@ -1,0 +1,63 @@
+"""The games in the box, found by name and imported only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from maple.core.errors import GameError, nearest
+from maple.games.contract import Game
+
+__all__ = ["GAMES", "GameEntry", "game_settings", "make_game"]
+
+
+@dataclass(frozen=True, slots=True)
+class GameEntry:
+    """Where a game lives, and what it is trained with unless told otherwise."""
+
+    module: str
+    game: str
+    settings: str
+    summary: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+GAMES: Mapping[str, GameEntry] = {
+    "ofc": GameEntry(
+        module="maple.games.ofc.game",
+        game="OfcGame",
+        settings="OfcSettings",
+        summary="open-face Chinese poker: pineapple or regular, 2-3 seats, fantasyland",
+    ),
+}
+
+
+def entry(name: str) -> GameEntry:
+    """The entry of a game, or a sentence that helps."""
+    if name not in GAMES:
+        raise GameError(f"there is no game {name!r}; {nearest(name, GAMES)}")
+    return GAMES[name]
+
+
+def game_settings(name: str) -> type[BaseModel]:
+    """The options that a game has."""
+    place = entry(name)
+    return getattr(import_module(place.module), place.settings)  # type: ignore[no-any-return]
+
+
+def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
+    """The rules of a game with these options."""
+    place, model = entry(name), game_settings(name)
+    try:
+        settings = model.model_validate(dict(options or {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"][:1])
+        if first["type"] == "extra_forbidden":
+            raise GameError(f"{name} has no option {key!r}; {nearest(key, model.model_fields)}") from None
+        raise GameError(f"game.{key} = {first['input']!r} cannot be used: {first['msg'].lower()}") from None
+    return getattr(import_module(place.module), place.game)(settings)  # type: ignore[no-any-return]

@@ -1,0 +1,101 @@
+"""What a native game gives: tables that play themselves in ranges, and encoders over views."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from maple.core.spec import GameSpec
+from maple.core.step import Keys, Options
+
+__all__ = ["Bot", "Game", "Tables"]
+
+
+class Tables(Protocol):
+    """A batch of tables. Methods take a range, release the GIL and may run side by side on disjoint ranges."""
+
+    @property
+    def state(self) -> NDArray[Any]:
+        """All there is to know of every table, one record each: what a checkpoint saves and restores."""
+
+    @property
+    def ended(self) -> NDArray[Any]:
+        """A record of spec.figures for each table; its `how` is an Outcome, of the last `play`."""
+
+    @property
+    def last_view(self) -> NDArray[np.uint64]:
+        """(T, seats, V) what each seat saw last, written where `how` is TRUNCATED."""
+
+    def start(self, lo: int, hi: int) -> None:
+        """Begin the first game at each table."""
+
+    def decisions(self, keys: Keys, reward: NDArray[np.float32], view: NDArray[np.uint64], lo: int, hi: int) -> None:
+        """The waiting decision of each table. Writes keys but table, reward, view."""
+
+    def play(self, action: NDArray[np.int32], lo: int, hi: int) -> None:
+        """Play one action at each table; a finished game is recorded in `ended` and the next one begins."""
+
+
+class Bot(Protocol):
+    """A scripted player: a pure function of each row's view and of its random key."""
+
+    def __call__(
+        self, view: NDArray[np.uint64], seed: int, keys: Keys, action: NDArray[np.int32], lo: int, hi: int
+    ) -> None:
+        """Choose for rows [lo, hi). Writes action."""
+
+
+class Game(Protocol):
+    """The rules of one game with its options chosen."""
+
+    @property
+    def spec(self) -> GameSpec:
+        """Sizes and names."""
+
+    @property
+    def settings(self) -> BaseModel:
+        """The options as chosen, defaults filled in."""
+
+    def tables(self, count: int, seed: int, first_table: int = 0, tables_per_deal: int = 1) -> Tables:
+        """A batch of tables, not yet started; `tables_per_deal` neighbours play the same deals (duplicate play)."""
+
+    def observe(
+        self, view: NDArray[np.uint64], observation: NDArray[np.uint8], mask: NDArray[np.bool_], lo: int, hi: int
+    ) -> None:
+        """Encode rows [lo, hi). Writes observation, mask."""
+
+    def count_options(self, view: NDArray[np.uint64], count: NDArray[np.int64], lo: int, hi: int) -> None:
+        """How many options each row has. Writes count."""
+
+    def describe(self, view: NDArray[np.uint64], options: Options, lo: int, hi: int) -> None:
+        """Describe the options of rows [lo, hi), whose offsets are set. Writes all of options but offset."""
+
+    def describe_state(
+        self, view: NDArray[np.uint64], feature: NDArray[np.int16], length: NDArray[np.int16], lo: int, hi: int
+    ) -> None:
+        """All features of the decision before any option is taken. Writes feature, length."""
+
+    def describe_choice(
+        self,
+        view: NDArray[np.uint64],
+        action: NDArray[np.int16],
+        feature: NDArray[np.int16],
+        length: NDArray[np.int16],
+        lo: int,
+        hi: int,
+    ) -> None:
+        """All features of the one option that was taken. Writes feature, length."""
+
+    def permute(
+        self, view: NDArray[np.uint64], action: NDArray[np.int16], random: NDArray[np.uint64], lo: int, hi: int
+    ) -> None:
+        """Replace each row by an equivalent one (say, suits renamed) that its random word picks. Writes view, action."""
+
+    def bot(self, name: str) -> Bot:
+        """A scripted player of spec.opponents."""
+
+    def summarize(self, figures: NDArray[Any], seat: NDArray[np.int64]) -> dict[str, float]:
+        """The game's own figures for the player that sat at `seat` of each finished game, as means."""

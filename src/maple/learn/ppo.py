@@ -1,0 +1,145 @@
+"""Masked PPO, over plain indices or over described options. The same distribution acts and learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from maple.core.rng import Purpose, permutation, words
+from maple.learn.returns import gae
+from maple.learn.rollout import Batch
+from maple.nets.policy import IndexPolicy, OptionPolicy
+
+__all__ = ["PpoRecipe", "judge_indices", "judge_options", "ppo_loss", "ppo_update"]
+
+
+@dataclass(frozen=True, slots=True)
+class PpoRecipe:
+    """Values of one update."""
+
+    gamma: float
+    lam: float
+    epochs: int
+    minibatch: int
+    clip: float
+    entropy: float
+    value_weight: float
+    max_grad_norm: float
+    normalize: bool
+    clip_value: float  # 0 for none
+    target_kl: float  # 0 for none
+    augment: bool
+
+
+def judge_indices(
+    net: IndexPolicy, view: NDArray[np.uint64], action: NDArray[np.int16]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probability, entropy and value (n,) of decisions already taken, under the mask."""
+    observation, mask = net.seen.observation(view)
+    logits, value = net(observation)
+    legal = torch.from_numpy(mask).to(logits.device)
+    log_p = torch.log_softmax(logits.masked_fill(~legal, -1e9), dim=1)
+    taken = torch.from_numpy(action.astype(np.int64)).to(logits.device)
+    entropy = -(log_p.exp() * log_p).sum(1)
+    return log_p.gather(1, taken[:, None])[:, 0], entropy, value
+
+
+def judge_options(
+    net: OptionPolicy, view: NDArray[np.uint64], action: NDArray[np.int16]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same over described options: a softmax over each decision's own."""
+    log_probs, entropies = [], []
+    for i, j, options in net.seen.chunks(view, keep=True):
+        logits = net.logits(options)
+        per_decision = np.diff(options.offset)
+        decision = torch.from_numpy(np.repeat(np.arange(j - i), per_decision)).to(logits.device)
+        zero = torch.zeros(j - i, device=logits.device)
+        top = zero.scatter_reduce(0, decision, logits.detach(), "amax", include_self=False)
+        total = zero.index_add(0, decision, (logits - top[decision]).exp())
+        log_p = logits - (top + total.log())[decision]
+        entropies.append(zero.index_add(0, decision, -log_p.exp() * log_p))
+        taken = np.flatnonzero(options.action == np.repeat(action[i:j], per_decision))
+        log_probs.append(log_p[torch.from_numpy(taken).to(logits.device)])
+    return torch.cat(log_probs), torch.cat(entropies), net.value(view)
+
+
+def ppo_loss(
+    log_prob: Tensor,
+    entropy: Tensor,
+    value: Tensor,
+    old_log_prob: Tensor,
+    old_value: Tensor,
+    advantage: Tensor,
+    returns: Tensor,
+    recipe: PpoRecipe,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The clipped surrogate, the value error and the entropy bonus; figures beside it."""
+    if recipe.normalize:
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    log_ratio = log_prob - old_log_prob
+    ratio = log_ratio.exp()
+    policy_loss = -torch.min(advantage * ratio, advantage * ratio.clamp(1 - recipe.clip, 1 + recipe.clip)).mean()
+    error = (value - returns).square()
+    if recipe.clip_value:
+        near = old_value + (value - old_value).clamp(-recipe.clip_value, recipe.clip_value)
+        error = torch.max(error, (near - returns).square())
+    value_loss = error.mean()
+    loss = policy_loss + recipe.value_weight * value_loss - recipe.entropy * entropy.mean()
+    with torch.no_grad():
+        kl = ((ratio - 1) - log_ratio).mean()
+        clipped = ((ratio - 1).abs() > recipe.clip).float().mean()
+    figures = {
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": entropy.mean(),
+        "kl": kl,
+        "clipped": clipped,
+    }
+    return loss, {name: figure.detach() for name, figure in figures.items()}
+
+
+def ppo_update(
+    net: IndexPolicy | OptionPolicy,
+    optimizer: torch.optim.Optimizer,
+    batch: Batch,
+    recipe: PpoRecipe,
+    seed: int,
+    update: int,
+) -> dict[str, float]:
+    """Epochs of minibatches over the closed rows; returns the figures of this update."""
+    advantage = np.empty(len(batch.action), np.float32)
+    gae(batch.reward, batch.value, batch.following, batch.bootstrap, recipe.gamma, recipe.lam, advantage)
+    columns = (batch.log_prob, batch.value[:, 0], advantage, advantage + batch.value[:, 0])
+    sums: dict[str, Tensor] = {}
+    steps, stop = 0, False
+    for epoch in range(recipe.epochs):
+        order = batch.closed[permutation(len(batch.closed), seed, Purpose.SHUFFLE, update * 64 + epoch)]
+        for lo in range(0, len(order) - recipe.minibatch // 2, recipe.minibatch):
+            rows = order[lo : lo + recipe.minibatch]
+            view, action = batch.view[rows], batch.action[rows]
+            if recipe.augment:
+                net.seen.permute(view, action, words(len(rows), seed, Purpose.AUGMENT, update * 4096 + steps))
+            judged = (
+                judge_indices(net, view, action) if isinstance(net, IndexPolicy) else judge_options(net, view, action)
+            )
+            old_log_prob, old_value, adv, returns = (
+                torch.from_numpy(column[rows]).to(judged[0].device) for column in columns
+            )
+            loss, figures = ppo_loss(*judged, old_log_prob, old_value, adv, returns, recipe)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), recipe.max_grad_norm)
+            optimizer.step()
+            sums = {name: sums.get(name, torch.zeros(())) + figure.cpu() for name, figure in figures.items()}
+            steps += 1
+            stop = bool(recipe.target_kl) and float(figures["kl"]) > 1.5 * recipe.target_kl
+            if stop:
+                break
+        if stop:
+            break
+    means = {name: float(total) / max(1, steps) for name, total in sums.items()}
+    return {**means, "rows": float(len(batch.closed)), "minibatches": float(steps)}

@@ -1,0 +1,81 @@
+"""Choosing from scores: one pass over a row, one random number a row, no distribution objects."""
+
+from __future__ import annotations
+
+import math
+
+from maple.core.kernels import kernel
+
+__all__ = ["best_option", "explore_options", "sample_mask", "sample_options"]
+
+
+@kernel
+def sample_mask(logits, mask, uniform, greedy, action, log_prob, lo, hi):
+    """An action of the softmax over each row's legal indices, or its mode. Writes action, log_prob."""
+    for i in range(lo, hi):
+        best = -1
+        for a in range(mask.shape[1]):
+            if mask[i, a] and (best < 0 or logits[i, a] > logits[i, best]):
+                best = a
+        top, total = logits[i, best], 0.0
+        for a in range(mask.shape[1]):
+            if mask[i, a]:
+                total += math.exp(logits[i, a] - top)
+        chosen = best
+        if not greedy:
+            left = uniform[i] * total
+            for a in range(mask.shape[1]):
+                if mask[i, a]:
+                    left -= math.exp(logits[i, a] - top)
+                    if left < 0:
+                        chosen = a
+                        break
+        action[i] = chosen
+        log_prob[i] = logits[i, chosen] - top - math.log(total)
+
+
+@kernel
+def best_option(offset, score, i):
+    """The option of decision i with the highest score; the first of equals."""
+    best = offset[i]
+    for n in range(offset[i], offset[i + 1]):
+        if score[n] > score[best]:
+            best = n
+    return best
+
+
+@kernel
+def sample_options(offset, logits, uniform, greedy, chosen, log_prob, lo, hi):
+    """An option of the softmax over each decision's own options, or its mode. Writes chosen, log_prob."""
+    for i in range(lo, hi):
+        best = best_option(offset, logits, i)
+        top, total = logits[best], 0.0
+        for n in range(offset[i], offset[i + 1]):
+            total += math.exp(logits[n] - top)
+        chosen[i] = best
+        if not greedy:
+            left = uniform[i] * total
+            for n in range(offset[i], offset[i + 1]):
+                left -= math.exp(logits[n] - top)
+                if left < 0:
+                    chosen[i] = n
+                    break
+        log_prob[i] = logits[chosen[i]] - top - math.log(total)
+
+
+@kernel
+def explore_options(offset, score, uniform, second, epsilon, temperature, chosen, best, lo, hi):
+    """The best option, or with probability epsilon one of a softmax. Writes chosen, best."""
+    for i in range(lo, hi):
+        best[i] = best_option(offset, score, i)
+        chosen[i] = best[i]
+        if uniform[i] < epsilon:
+            top, total = score[best[i]], 0.0
+            for n in range(offset[i], offset[i + 1]):
+                total += math.exp((score[n] - top) / temperature)
+            left = second[i] * total
+            for n in range(offset[i], offset[i + 1]):
+                left -= math.exp((score[n] - top) / temperature)
+                if left < 0:
+                    chosen[i] = n
+                    break

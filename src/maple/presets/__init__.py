@@ -1,0 +1,1 @@
+"""Settings that go together, named by `--preset`."""

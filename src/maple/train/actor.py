@@ -1,0 +1,59 @@
+"""Every waiting row to its player: one batch for each policy in play, one kernel call for each bot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maple.core.step import Keys, Step
+from maple.core.threads import Team
+from maple.games.contract import Bot
+from maple.nets.policy import Choice
+from maple.train.learners import Net
+from maple.train.seating import LEARNER, SNAPSHOT
+
+__all__ = ["Acted", "Actor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """An action for every row; for the learner's rows also what it thought."""
+
+    action: NDArray[np.int32]  # (B,)
+    rows: NDArray[np.int64]  # (L,) the learner's
+    choice: Choice  # of those
+
+
+class Actor:
+    """Plays the rows of a Step."""
+
+    def __init__(self, policy: Net, bots: list[Bot], team: Team, seed: int) -> None:
+        self.policy = policy
+        self.bots = bots
+        self.snapshots: dict[int, Net] = {}
+        self._team = team
+        self._seed = seed
+
+    def act(self, step: Step, player: NDArray[np.int32] | None, greedy: bool = False) -> Acted:
+        """An action for every row; `player` (B,) says who plays it, None that all rows are the learner's."""
+        n = len(step.keys)
+        if player is None:
+            choice = self.policy.choose(step.view, step.keys, self._seed, greedy)
+            return Acted(choice.action.astype(np.int32), np.arange(n), choice)
+        action = np.empty(n, np.int32)
+        rows = np.flatnonzero(player == LEARNER)
+        choice = self.policy.choose(step.view[rows], step.keys.take(rows), self._seed, greedy)
+        action[rows] = choice.action
+        for code in np.unique(player[player != LEARNER]):
+            theirs = np.flatnonzero(player == code)
+            action[theirs] = self._others(int(code), step.view[theirs], step.keys.take(theirs))
+        return Acted(action, rows, choice)
+
+    def _others(self, code: int, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
+        if code >= SNAPSHOT:
+            return self.snapshots[code - SNAPSHOT].choose(view, keys, self._seed, greedy=False).action.astype(np.int32)
+        action = np.empty(len(view), np.int32)
+        self._team.run(self.bots[code - 1], len(view), view, self._seed, keys, action, grain=4)
+        return action

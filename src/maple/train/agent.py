@@ -1,0 +1,90 @@
+"""A trained agent, ready to play."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from maple.core.config import Config
+from maple.core.errors import CheckpointError
+from maple.core.step import Keys, Step
+from maple.core.threads import Team
+from maple.games import make_game
+from maple.games.contract import Game
+from maple.nets.policy import Seen
+from maple.runs.store import find_run
+from maple.train.build import available_cores, choose_device
+from maple.train.checkpoint import latest_checkpoint, load_checkpoint
+from maple.train.learners import Net, load_weights, make_policy
+
+__all__ = ["Agent", "load_agent"]
+
+Observed = Mapping[str, Any]
+
+
+class Agent:
+    """Plays what it was trained on: `act` takes a Step, one observation or many, and answers in one batch."""
+
+    def __init__(self, policy: Net, game: Game, config: Config, steps: int) -> None:
+        self.policy = policy
+        self.game = game
+        self.config = config
+        self.steps = steps
+        self._acts = 0
+
+    def act(
+        self, seen: Step | Observed | Sequence[Observed], *, greedy: bool = True, seed: int = 0
+    ) -> NDArray[np.int32] | int:
+        """Actions for every row of a Step or of a list, or the action for one `observe(seat)` of the AEC env.
+
+        Greedy by default; otherwise sampled, a function of `seed` and of the rows' keys (for bare observations, of how
+        often this agent has acted before).
+        """
+        if isinstance(seen, Step):
+            return self.choose(seen.view, seen.keys, seed, greedy)
+        rows = [seen] if isinstance(seen, Mapping) else list(seen)
+        view = np.stack([np.asarray(row["view"], np.uint64) for row in rows])
+        self._acts += 1
+        count = np.arange(len(rows), dtype=np.int32)
+        keys = Keys(count, np.full(len(rows), self._acts, np.int64), np.zeros(len(rows), np.int8), count)
+        action = self.choose(view, keys, seed, greedy)
+        return int(action[0]) if isinstance(seen, Mapping) else action
+
+    def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool = True) -> NDArray[np.int32]:
+        """Actions for rows of views."""
+        return self.policy.choose(view, keys, seed, greedy).action.astype(np.int32)
+
+    def __call__(self, view: NDArray[np.uint64], keys: Keys, seed: int) -> NDArray[np.int32]:
+        """Greedy play, for evaluation."""
+        return self.choose(view, keys, seed)
+
+
+def load_agent(run_or_checkpoint: str | Path, runs_dir: Path | None = None, team: Team | None = None) -> Agent:
+    """The agent of a run's newest checkpoint, by the run's name or path, or of one checkpoint folder."""
+    folder = find_run(str(run_or_checkpoint), runs_dir)
+    path = latest_checkpoint(folder if (folder / "checkpoint.json").exists() else folder / "checkpoints")
+    if path is None:
+        raise CheckpointError(f"run {folder.name!r} has no checkpoint yet; train it first")
+    checkpoint = load_checkpoint(path, with_state=False)
+    config = Config.model_validate(checkpoint.meta["config"])
+    game = make_game(config.name, config.game)
+    policy = make_policy(config, Seen(game, team or Team(available_cores())), choose_device(config))
+    try:
+        load_weights(policy, checkpoint.weights)
+    except RuntimeError:
+        raise CheckpointError(
+            f"the weights in {path} are not of the network that its config describes; use the Maple that wrote them"
+        ) from None
+    return Agent(policy.requires_grad_(False), game, config, int(checkpoint.meta["step"]))
+
+
+def set_torch_threads(threads: int | None = None) -> int:
+    """Give torch one thread a core, or as many as asked for."""
+    count = threads or available_cores()
+    torch.set_num_threads(count)
+    return count

@@ -1,0 +1,97 @@
+"""The one place where a run is put together: threads, arena, network, learner, run folder."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from maple.arena.native import NativeArena
+from maple.core.config import Config
+from maple.core.errors import ConfigError
+from maple.core.threads import Team
+from maple.games.contract import Game
+from maple.learn.rollout import Rollout
+from maple.nets.policy import OptionValue, Seen
+from maple.train.actor import Actor
+from maple.train.learners import (
+    AfterstateLearner,
+    PpoLearner,
+    frozen_copy,
+    load_weights,
+    make_policy,
+    optimizer_state,
+    restore_optimizer,
+    weights_of,
+)
+from maple.train.loop import Budget, Trainer
+from maple.train.seating import OpponentMix, Seating
+
+__all__ = ["AUTO_TABLES", "available_cores", "build_trainer", "choose_device", "restore_trainer", "trainer_state"]
+
+AUTO_TABLES = 1024
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def choose_device(config: Config) -> torch.device:
+    """Where the network lives."""
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device = 'cuda' cannot be used: torch sees no CUDA device here; leave device at 'auto'")
+    return torch.device("cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def build_trainer(config: Config, game: Game, team: Team) -> Trainer:
+    """All moving parts of a run, at its start."""
+    spec = game.spec
+    mix = OpponentMix.parse(config.opponents, spec.opponents)
+    tables = config.tables or AUTO_TABLES
+    net = make_policy(config, Seen(game, team), choose_device(config))
+    learner = AfterstateLearner(net, config) if isinstance(net, OptionValue) else PpoLearner(net, config)
+    signals = len(spec.signals)
+    values = signals if isinstance(net, OptionValue) else 1
+    return Trainer(
+        arena=NativeArena(game, tables, config.seed, team, observations=False, check=False),
+        actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed),
+        learner=learner,
+        rollout=Rollout(config.horizon, tables, spec.seats, spec.view, values, signals),
+        seating=Seating(mix, tables, spec.seats, config.seed),
+        budget=Budget(config.steps, config.minutes),
+        seed=config.seed,
+        snapshot_every=config.snapshots.every_steps,
+        snapshot_keep=config.snapshots.keep,
+    )
+
+
+def trainer_state(trainer: Trainer) -> dict[str, NDArray[Any]]:
+    """All that resuming needs besides the weights; taken right after an update."""
+    state = {f"optimizer/{name}": array for name, array in optimizer_state(trainer.learner.adam.optimizer).items()}
+    state |= {f"arena/{name}": array for name, array in trainer.arena.state().items()}
+    state |= {f"rollout/{name}": array for name, array in trainer.rollout.state().items()}
+    state["seating/player"] = trainer.seating.player
+    for number, policy in trainer.actor.snapshots.items():
+        state |= {f"snapshot/{number}/{name}": array for name, array in weights_of(policy).items()}
+    return state
+
+
+def restore_trainer(trainer: Trainer, weights: dict[str, NDArray[Any]], state: dict[str, NDArray[Any]]) -> None:
+    """Take over what a checkpoint holds; the counters are the caller's."""
+    load_weights(trainer.learner.policy, weights)
+    restore_optimizer(trainer.learner.adam.optimizer, _below(state, "optimizer/"))
+    trainer.arena.restore(_below(state, "arena/"))
+    trainer.rollout.restore(_below(state, "rollout/"))
+    trainer.seating.player[:] = state["seating/player"]
+    snapshots = _below(state, "snapshot/")
+    for number in sorted({int(name.partition("/")[0]) for name in snapshots}):
+        copy = frozen_copy(trainer.learner.policy)
+        load_weights(copy, _below(snapshots, f"{number}/"))
+        trainer.actor.snapshots[number] = copy
+
+
+def _below(state: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}

@@ -1,0 +1,113 @@
+"""Strength on duplicate deals: every deal is played once with the agent in each seat.
+
+The rotations of a deal are one observation for the interval, since they share their cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maple.arena.native import NativeArena
+from maple.core.step import Keys
+from maple.core.threads import Team
+from maple.games.contract import Game
+
+__all__ = ["Player", "Result", "evaluate", "mean_interval"]
+
+BLOCK = 1024  # deals at a time
+
+
+class Player(Protocol):
+    """Anything that can choose for rows: an agent's policy or a bot."""
+
+    def __call__(self, view: NDArray[np.uint64], keys: Keys, seed: int) -> NDArray[np.integer[Any]]:
+        """An action for every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a player made of the deals."""
+
+    figures: dict[str, float]
+    metric: str
+    ci95: tuple[float, float]
+    hands: int
+    games: int
+    per_seat: tuple[float, ...]  # the metric by seat: who sits there acts in another order
+
+
+def mean_interval(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
+    """A 95 % interval for sum(total) / sum(weight), each entry one independent observation (delta method)."""
+    ratio = float(total.sum() / weight.sum())
+    spread = (
+        float(np.std(total - ratio * weight, ddof=1)) / float(weight.mean()) / len(total) ** 0.5
+        if len(total) > 1
+        else 0.0
+    )
+    return ratio - 1.96 * spread, ratio + 1.96 * spread
+
+
+def _play_block(game: Game, players: list[Player], deals: int, seed: int, first_table: int, team: Team) -> NDArray[Any]:
+    """One game at each of deals × seats tables; player (seat - rotation) sits at each seat. Returns their figures."""
+    seats = game.spec.seats
+    tables = deals * seats
+    arena = NativeArena(
+        game, tables, seed, team, observations=False, check=False, first_table=first_table, tables_per_deal=seats
+    )
+    figures = np.zeros(tables, game.spec.figures)
+    done = np.zeros(tables, np.bool_)
+    action = np.zeros(tables, np.int32)
+    filler = game.bot("random")
+    while True:
+        step = arena.recv()
+        ended = step.ended.table - first_table
+        fresh = ~done[ended]
+        figures[ended[fresh]] = step.ended.figures[fresh]
+        done[ended] = True
+        if done.all():
+            return figures
+        who = (step.keys.seat - step.keys.table) % seats  # rotation r of a deal has the agent at seat r
+        team.run(filler, tables, step.view, seed, step.keys, action)
+        for number, player in enumerate(players):
+            rows = np.flatnonzero((who == number) & ~done)
+            if len(rows):
+                action[rows] = player(step.view[rows], step.keys.take(rows), seed)
+        arena.send(action)
+
+
+def evaluate(
+    game: Game,
+    agent: Player,
+    others: list[Player],
+    hands: int,
+    seed: int,
+    team: Team,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Play `agent` against `others` (one for each other seat) on at least `hands` hands, all rotations counted."""
+    seats = game.spec.seats
+    deals = max(1, -(-hands // seats))
+    blocks = []
+    for first in range(0, deals, BLOCK):
+        count = min(BLOCK, deals - first)
+        blocks.append(_play_block(game, [agent, *others], count, seed, first * seats, team))
+        if progress is not None:
+            progress(min(deals, first + count) * seats, deals * seats)
+    figures = np.concatenate(blocks)
+    seat = np.arange(len(figures)) % seats
+    score = figures["score"][np.arange(len(figures)), seat].astype(np.float64)
+    played = figures["hands"].astype(np.float64)
+    means = game.summarize(figures, seat)
+    return Result(
+        figures=means,
+        metric=game.spec.metric.name,
+        ci95=mean_interval(score.reshape(-1, seats).sum(1), played.reshape(-1, seats).sum(1)),
+        hands=int(played.sum()),
+        games=len(figures),
+        per_seat=tuple(float(score[seat == s].sum() / played[seat == s].sum()) for s in range(seats)),
+    )

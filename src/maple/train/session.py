@@ -1,0 +1,180 @@
+"""A run from its start, or from where it stopped, to its end."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from maple.core.config import Config
+from maple.core.errors import CheckpointError, ConfigError
+from maple.core.threads import Team
+from maple.games import make_game
+from maple.runs.store import RunFolder
+from maple.train.build import AUTO_TABLES, available_cores, build_trainer, restore_trainer, trainer_state
+from maple.train.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, save_checkpoint
+from maple.train.learners import weights_of
+from maple.train.loop import Counters, Trainer, Update
+
+__all__ = ["Progress", "train_run"]
+
+# What a resumed run may be told anew: bounds and intervals, which change no decision made before.
+FREE_TO_CHANGE = ("steps", "minutes", "checkpoint_every_s")
+RECENT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a user is shown after an update."""
+
+    steps: int
+    updates: int
+    games: int
+    elapsed_s: float
+    eta_s: float
+    progress: float
+    steps_per_s: float  # of the last seconds, by this process
+    cpu_use: float  # work of this process over wall-clock × cores, since it began
+    figures: dict[str, float]  # the learner's
+    game: dict[str, float]  # the game's own, of the last seconds
+
+
+class _Window:
+    """Figures of the last seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._marks: list[tuple[float, int, np.ndarray, np.ndarray]] = []
+
+    def add(self, steps: int, games: np.ndarray, seats: np.ndarray) -> None:
+        now = self._clock()
+        self._marks.append((now, steps, games, seats))
+        while len(self._marks) > 2 and now - self._marks[1][0] > RECENT_S:
+            self._marks.pop(0)
+
+    def speed(self) -> float:
+        """Steps a second between the oldest and the newest mark."""
+        first, last = self._marks[0], self._marks[-1]
+        return (last[1] - first[1]) / (last[0] - first[0]) if last[0] > first[0] else 0.0
+
+    def games(self) -> tuple[np.ndarray, np.ndarray]:
+        """The games that ended in the window and the learner's seats."""
+        return np.concatenate([mark[2] for mark in self._marks]), np.concatenate([mark[3] for mark in self._marks])
+
+
+def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
+    """A run goes on only with the settings it began with."""
+    new, old = _flatten(config.model_dump()), _flatten(stored.model_dump())
+    for key in sorted(new.keys() | old.keys()):
+        automatic = key in ("tables", "threads") and new.get(key) is None
+        if new.get(key) != old.get(key) and key not in FREE_TO_CHANGE and not automatic:
+            raise ConfigError(
+                f"run {run.name!r} was begun with {key} = {old.get(key)!r}, not {new.get(key)!r}; "
+                "give the new settings another --run name"
+            )
+
+
+def _flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        flat |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+def _resume_point(config: Config, run: RunFolder) -> tuple[Config, Checkpoint | None]:
+    """The newest checkpoint of the run, if there is one, and the config with what it fixed."""
+    path = latest_checkpoint(run.checkpoints)
+    if path is None:
+        fixed = {"tables": config.tables or AUTO_TABLES, "threads": config.threads or available_cores()}
+        return config.model_copy(update=fixed), None
+    checkpoint = load_checkpoint(path)
+    if checkpoint.meta["game"] != config.name:
+        raise CheckpointError(
+            f"run {run.name!r} is of game {checkpoint.meta['game']!r}, not {config.name!r}; choose another --run name"
+        )
+    stored = Config.model_validate(checkpoint.meta["config"])
+    _check_same(config, stored, run)
+    return config.model_copy(update={"tables": stored.tables, "threads": stored.threads}), checkpoint
+
+
+def train_run(config: Config, run: RunFolder, tell: Callable[[Progress], bool]) -> Progress:
+    """Train until the budget is spent or `tell` answers False; what was reached is saved. Returns the last progress."""
+    if config.steps is None and config.minutes is None:
+        raise ConfigError("a run needs an end: give it --steps or --minutes")
+    config = config.model_copy(update={"game": make_game(config.name, config.game).settings.model_dump()})
+    with run.locked():
+        config, checkpoint = _resume_point(config, run)
+        run.write_json("config.json", config.model_dump())
+        threads = config.threads or 1
+        torch.set_num_threads(threads)
+        with Team(threads) as team:
+            trainer = build_trainer(config, make_game(config.name, config.game), team)
+            if checkpoint is not None:
+                restore_trainer(trainer, checkpoint.weights, checkpoint.state)
+                trainer.counters = Counters(**checkpoint.meta["counters"])
+            return _Session(config, run, trainer, tell).go()
+
+
+class _Session:
+    """This process's share of a run."""
+
+    def __init__(self, config: Config, run: RunFolder, trainer: Trainer, tell: Callable[[Progress], bool]) -> None:
+        self.config, self.run, self.trainer, self.tell = config, run, trainer, tell
+        self.game = make_game(config.name, config.game)
+        self.window = _Window(time.monotonic)
+        self.began = self.saved = time.monotonic()
+        self.cpu = time.process_time()
+        self.saved_steps = trainer.counters.steps
+        self.last = self._progress(0.0, {}, {})
+
+    def go(self) -> Progress:
+        none = np.zeros(0, self.game.spec.figures), np.zeros(0, np.int64)
+        self.window.add(self.trainer.counters.steps, *none)
+        self.trainer.run(self._after_update)
+        if self.trainer.counters.steps > self.saved_steps or latest_checkpoint(self.run.checkpoints) is None:
+            self._save()
+        return self.last
+
+    def _after_update(self, update: Update) -> bool:
+        self.window.add(update.counters.steps, update.games, update.seats)
+        games, seats = self.window.games()
+        self.last = self._progress(update.progress, update.figures, self.game.summarize(games, seats))
+        record = {**asdict(self.last), "act_s": update.act_s, "learn_s": update.learn_s}
+        self.run.append_event({"event": "update", **record})
+        if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
+            self._save()
+        return self.tell(self.last)
+
+    def _progress(self, progress: float, figures: dict[str, float], game: dict[str, float]) -> Progress:
+        counters = self.trainer.counters
+        wall = time.monotonic() - self.began
+        left = (1 - progress) / progress * counters.elapsed_s if progress > 0 else 0.0
+        return Progress(
+            steps=counters.steps,
+            updates=counters.updates,
+            games=counters.games,
+            elapsed_s=counters.elapsed_s,
+            eta_s=left,
+            progress=progress,
+            steps_per_s=self.window.speed() if progress else 0.0,
+            cpu_use=(time.process_time() - self.cpu) / (wall * (self.config.threads or 1)) if wall > 0 else 0.0,
+            figures=figures,
+            game=game,
+        )
+
+    def _save(self) -> None:
+        counters = self.trainer.counters
+        meta = {
+            "game": self.config.name,
+            "config": self.config.model_dump(),
+            "counters": asdict(counters),
+            "machine": {"python": platform.python_version(), "torch": torch.__version__, "system": platform.platform()},
+        }
+        weights = weights_of(self.trainer.learner.policy)
+        save_checkpoint(self.run.checkpoints, counters.steps, meta, weights, trainer_state(self.trainer))
+        self.saved, self.saved_steps = time.monotonic(), counters.steps
