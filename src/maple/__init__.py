@@ -1,0 +1,59 @@
+"""Maple trains agents for turn-based games as fast as the machine allows, and proves that the speed cost no strength.
+
+    arena = maple.make_arena("ofc", tables=1024, seed=0)     # play: recv() hands out decisions, send() takes actions
+    maple.train("ofc", minutes=5, run="first")               # train, with checkpoints; the same call resumes
+    agent = maple.load("first")                              # a trained agent
+    agent.act(maple.aec_env("ofc").observe("seat_0"))        # ... plays PettingZoo's AEC env
+    env = maple.gym_env("ofc", opponents="random")           # a Gymnasium env with action_masks()
+
+Importing this package imports neither torch nor any game: names are resolved when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maple.adapters import aec_env, gym_env
+    from maple.api import load, make_arena, train
+    from maple.core.errors import MapleError, UserError
+    from maple.core.step import Step
+    from maple.training.agent import Agent
+
+__all__ = [
+    "Agent",
+    "MapleError",
+    "Step",
+    "UserError",
+    "__version__",
+    "aec_env",
+    "gym_env",
+    "load",
+    "make_arena",
+    "train",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Agent": "maple.training.agent",
+    "MapleError": "maple.core.errors",
+    "Step": "maple.core.step",
+    "UserError": "maple.core.errors",
+    "aec_env": "maple.adapters",
+    "gym_env": "maple.adapters",
+    "load": "maple.api",
+    "make_arena": "maple.api",
+    "train": "maple.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'maple' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

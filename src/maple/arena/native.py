@@ -31,11 +31,13 @@ class NativeArena:
         check: bool = True,
         first_table: int = 0,
         tables_per_deal: int = 1,
+        owns_team: bool = False,
     ) -> None:
         self.spec: GameSpec = game.spec
         self.tables = tables
         self.game = game
         self._team = team
+        self._owns_team = owns_team
         self._check = check
         spec = game.spec
         self._tables = game.tables(tables, seed, first_table, tables_per_deal)
@@ -78,7 +80,15 @@ class NativeArena:
             array[...] = state[name].view(array.dtype).reshape(array.shape)
 
     def close(self) -> None:
-        """Nothing to end: the team belongs to whoever made it."""
+        """End the team of threads, if it is the arena's own."""
+        if self._owns_team:
+            self._team.close()
+
+    def __enter__(self) -> NativeArena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _encode(self, lo: int, hi: int) -> None:
         self._tables.decisions(self._keys, self._reward, self._view, lo, hi)

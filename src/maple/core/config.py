@@ -103,6 +103,11 @@ class Config(_Section):
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where the network lives")
     opponents: str = Field("self", description="weights, such as self:0.5,past:0.3,random:0.2")
     checkpoint_every_s: float = Field(60.0, gt=0)
+    probe_every_s: float = Field(
+        20.0, ge=0, description="play some hands against `probe_against` this often; 0 for never"
+    )
+    probe_against: str = "random"
+    probe_hands: int = Field(900, ge=1)
     net: NetConfig = NetConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     ppo: PpoConfig = PpoConfig()

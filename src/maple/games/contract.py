@@ -92,7 +92,7 @@ class Game(Protocol):
     def permute(
         self, view: NDArray[np.uint64], action: NDArray[np.int16], random: NDArray[np.uint64], lo: int, hi: int
     ) -> None:
-        """Replace each row by an equivalent one (say, suits renamed) that its random word picks. Writes view, action."""
+        """Replace each row by an equivalent one (suits renamed, say), picked by `random`. Writes view, action."""
 
     def bot(self, name: str) -> Bot:
         """A scripted player of spec.opponents."""

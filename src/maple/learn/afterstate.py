@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from maple.core.rng import Purpose, permutation
 from maple.learn.returns import lambda_targets
 from maple.learn.rollout import Batch
+from maple.learn.shares import shared_gradient
 from maple.nets.policy import OptionValue
 
 __all__ = ["AfterstateRecipe", "afterstate_update"]
@@ -38,16 +41,17 @@ def afterstate_update(
     args = (batch.reward, batch.value, batch.explored, batch.following, batch.bootstrap)
     lambda_targets(*args, recipe.gamma, recipe.lam, target)
     closed, total, steps = batch.closed, torch.zeros(()), 0
+
+    def loss_of(rows: NDArray[np.int64]) -> tuple[Tensor, dict[str, Tensor]]:
+        predicted = net(net.seen.choice(batch.view[rows], batch.action[rows]))
+        loss = torch.nn.functional.mse_loss(predicted, torch.from_numpy(target[rows]).to(predicted.device))
+        return loss, {"loss": loss.detach()}
+
     for epoch in range(recipe.epochs):
         order = closed[permutation(len(closed), seed, Purpose.SHUFFLE, update * 64 + epoch)]
         for lo in range(0, len(order) - recipe.minibatch // 2, recipe.minibatch):
-            rows = order[lo : lo + recipe.minibatch]
-            predicted = net(net.seen.choice(batch.view[rows], batch.action[rows]))
-            wanted = torch.from_numpy(target[rows]).to(predicted.device)
-            loss = torch.nn.functional.mse_loss(predicted, wanted)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            figures = shared_gradient(net, net.seen.team, order[lo : lo + recipe.minibatch], loss_of)
             optimizer.step()
-            total += loss.detach().cpu()
+            total += figures["loss"].cpu()
             steps += 1
     return {"loss": float(total) / max(1, steps), "rows": float(len(closed)), "minibatches": float(steps)}

@@ -12,6 +12,7 @@ from torch import Tensor
 from maple.core.rng import Purpose, permutation, words
 from maple.learn.returns import gae
 from maple.learn.rollout import Batch
+from maple.learn.shares import shared_gradient
 from maple.nets.policy import IndexPolicy, OptionPolicy
 
 __all__ = ["PpoRecipe", "judge_indices", "judge_options", "ppo_loss", "ppo_update"]
@@ -78,8 +79,6 @@ def ppo_loss(
     recipe: PpoRecipe,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The clipped surrogate, the value error and the entropy bonus; figures beside it."""
-    if recipe.normalize:
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
     policy_loss = -torch.min(advantage * ratio, advantage * ratio.clamp(1 - recipe.clip, 1 + recipe.clip)).mean()
@@ -102,6 +101,11 @@ def ppo_loss(
     return loss, {name: figure.detach() for name, figure in figures.items()}
 
 
+def _normalized(advantage: NDArray[np.float32]) -> NDArray[np.float32]:
+    centred: NDArray[np.float32] = advantage - advantage.mean()
+    return centred / (advantage.std() + np.float32(1e-8))
+
+
 def ppo_update(
     net: IndexPolicy | OptionPolicy,
     optimizer: torch.optim.Optimizer,
@@ -113,33 +117,37 @@ def ppo_update(
     """Epochs of minibatches over the closed rows; returns the figures of this update."""
     advantage = np.empty(len(batch.action), np.float32)
     gae(batch.reward, batch.value, batch.following, batch.bootstrap, recipe.gamma, recipe.lam, advantage)
-    columns = (batch.log_prob, batch.value[:, 0], advantage, advantage + batch.value[:, 0])
+    returns = advantage + batch.value[:, 0]
+    random = np.zeros(len(advantage), np.uint64)
+    weight = advantage.copy()  # normalised a minibatch at a time, as it is learned from
+
+    def loss_of(rows: NDArray[np.int64]) -> tuple[Tensor, dict[str, Tensor]]:
+        view, action = batch.view[rows], batch.action[rows]
+        if recipe.augment:
+            net.seen.permute(view, action, random[rows])
+        judged = judge_indices(net, view, action) if isinstance(net, IndexPolicy) else judge_options(net, view, action)
+        columns = (batch.log_prob, batch.value[:, 0], weight, returns)
+        known = [torch.from_numpy(column[rows]).to(judged[0].device) for column in columns]
+        return ppo_loss(*judged, known[0], known[1], known[2], known[3], recipe)
+
     sums: dict[str, Tensor] = {}
-    steps, stop = 0, False
+    steps, kl = 0, 0.0
     for epoch in range(recipe.epochs):
         order = batch.closed[permutation(len(batch.closed), seed, Purpose.SHUFFLE, update * 64 + epoch)]
+        if recipe.augment:
+            random = words(len(advantage), seed, Purpose.AUGMENT, update * 64 + epoch)
         for lo in range(0, len(order) - recipe.minibatch // 2, recipe.minibatch):
             rows = order[lo : lo + recipe.minibatch]
-            view, action = batch.view[rows], batch.action[rows]
-            if recipe.augment:
-                net.seen.permute(view, action, words(len(rows), seed, Purpose.AUGMENT, update * 4096 + steps))
-            judged = (
-                judge_indices(net, view, action) if isinstance(net, IndexPolicy) else judge_options(net, view, action)
-            )
-            old_log_prob, old_value, adv, returns = (
-                torch.from_numpy(column[rows]).to(judged[0].device) for column in columns
-            )
-            loss, figures = ppo_loss(*judged, old_log_prob, old_value, adv, returns, recipe)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            if recipe.normalize:
+                weight[rows] = _normalized(advantage[rows])
+            figures = shared_gradient(net, net.seen.team, rows, loss_of)
             torch.nn.utils.clip_grad_norm_(net.parameters(), recipe.max_grad_norm)
             optimizer.step()
             sums = {name: sums.get(name, torch.zeros(())) + figure.cpu() for name, figure in figures.items()}
-            steps += 1
-            stop = bool(recipe.target_kl) and float(figures["kl"]) > 1.5 * recipe.target_kl
-            if stop:
+            steps, kl = steps + 1, float(figures["kl"])
+            if recipe.target_kl and kl > 1.5 * recipe.target_kl:
                 break
-        if stop:
+        if recipe.target_kl and kl > 1.5 * recipe.target_kl:
             break
     means = {name: float(total) / max(1, steps) for name, total in sums.items()}
     return {**means, "rows": float(len(batch.closed)), "minibatches": float(steps)}

@@ -10,9 +10,9 @@ __all__ = ["best_option", "explore_options", "sample_mask", "sample_options"]
 
 
 @kernel
-def sample_mask(logits, mask, uniform, greedy, action, log_prob, lo, hi):
+def sample_mask(logits, mask, uniform, greedy, action, log_prob):
     """An action of the softmax over each row's legal indices, or its mode. Writes action, log_prob."""
-    for i in range(lo, hi):
+    for i in range(mask.shape[0]):
         best = -1
         for a in range(mask.shape[1]):
             if mask[i, a] and (best < 0 or logits[i, a] > logits[i, best]):
@@ -45,9 +45,9 @@ def best_option(offset, score, i):
 
 
 @kernel
-def sample_options(offset, logits, uniform, greedy, chosen, log_prob, lo, hi):
+def sample_options(offset, logits, uniform, greedy, chosen, log_prob):
     """An option of the softmax over each decision's own options, or its mode. Writes chosen, log_prob."""
-    for i in range(lo, hi):
+    for i in range(offset.shape[0] - 1):
         best = best_option(offset, logits, i)
         top, total = logits[best], 0.0
         for n in range(offset[i], offset[i + 1]):
@@ -64,9 +64,9 @@ def sample_options(offset, logits, uniform, greedy, chosen, log_prob, lo, hi):
 
 
 @kernel
-def explore_options(offset, score, uniform, second, epsilon, temperature, chosen, best, lo, hi):
+def explore_options(offset, score, uniform, second, epsilon, temperature, chosen, best):
     """The best option, or with probability epsilon one of a softmax. Writes chosen, best."""
-    for i in range(lo, hi):
+    for i in range(offset.shape[0] - 1):
         best[i] = best_option(offset, score, i)
         chosen[i] = best[i]
         if uniform[i] < epsilon:

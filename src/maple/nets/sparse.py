@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from maple.core.kernels import fast_kernel
 from maple.core.step import Options
-from maple.core.threads import Team
 
 __all__ = ["ByteSum", "FeatureSum", "OptionSum", "Rows", "SparseLayer"]
 
@@ -26,10 +25,10 @@ _0 = np.float32(0)
 
 
 @fast_kernel
-def _sum_features(weight, bias, feature, length, relu, out, lo, hi):
+def _sum_features(weight, bias, feature, length, relu, out):
     """out = sum of the weight rows of each row's features. Writes out."""
     width = weight.shape[1]
-    for i in range(lo, hi):
+    for i in range(out.shape[0]):
         for h in range(width):
             out[i, h] = bias[h]
         for k in range(length[i]):
@@ -42,20 +41,21 @@ def _sum_features(weight, bias, feature, length, relu, out, lo, hi):
 
 
 @fast_kernel
-def _spread_features(feature, length, grad, into, lo, hi):
-    """The gradient of that sum, over columns [lo, hi) so that threads never meet. Writes into."""
+def _spread_features(feature, length, grad, into):
+    """The gradient of that sum. Writes into."""
+    width = into.shape[1]
     for i in range(feature.shape[0]):
         for k in range(length[i]):
-            f = feature[i, k]
-            for h in range(lo, hi):
-                into[f, h] += grad[i, h]
+            row = into[feature[i, k]]
+            for h in range(width):
+                row[h] += grad[i, h]
 
 
 @fast_kernel
-def _sum_bytes(weight, bias, observation, relu, out, lo, hi):
+def _sum_bytes(weight, bias, observation, relu, out):
     """out = observation @ weight + bias, over the bytes that are not zero. Writes out."""
     width = weight.shape[1]
-    for i in range(lo, hi):
+    for i in range(out.shape[0]):
         for h in range(width):
             out[i, h] = bias[h]
         for f in range(observation.shape[1]):
@@ -70,25 +70,26 @@ def _sum_bytes(weight, bias, observation, relu, out, lo, hi):
 
 
 @fast_kernel
-def _spread_bytes(observation, grad, into, lo, hi):
-    """The gradient of that product, over columns [lo, hi). Writes into."""
+def _spread_bytes(observation, grad, into):
+    """The gradient of that product. Writes into."""
+    width = into.shape[1]
     for i in range(observation.shape[0]):
         for f in range(observation.shape[1]):
             byte = observation[i, f]
             if byte:
                 x = np.float32(byte)
-                for h in range(lo, hi):
+                for h in range(width):
                     into[f, h] += x * grad[i, h]
 
 
 @fast_kernel
-def _sum_options(weight, bias, offset, shared, shared_length, part, part_length, option_part, max_parts, out, lo, hi):
-    """The rectified first layer of every option of decisions [lo, hi). Writes out from offset[0] on."""
+def _sum_options(weight, bias, offset, shared, shared_length, part, part_length, option_part, max_parts, out):
+    """The rectified first layer of every option. Writes out."""
     width = weight.shape[1]
     base = np.empty(width, np.float32)
     sums = np.empty((max_parts, width), np.float32)
     ready = np.empty(max_parts, np.bool_)
-    for i in range(lo, hi):
+    for i in range(offset.shape[0] - 1):
         for h in range(width):
             base[h] = bias[h]
         for k in range(shared_length[i]):
@@ -116,12 +117,11 @@ def _sum_options(weight, bias, offset, shared, shared_length, part, part_length,
 
 
 @fast_kernel
-def _spread_options(
-    offset, shared, shared_length, part, part_length, option_part, max_parts, out, grad, into, bias, lo, hi
-):
-    """The gradient of that layer, over columns [lo, hi). Writes into, bias."""
-    width = hi - lo
+def _spread_options(offset, shared, shared_length, part, part_length, option_part, max_parts, out, grad, into, bias):
+    """The gradient of that layer. Writes into, bias."""
+    width = into.shape[1]
     base = np.empty(width, np.float32)
+    flow = np.empty(width, np.float32)
     sums = np.empty((max_parts, width), np.float32)
     used = np.empty(max_parts, np.bool_)
     for i in range(offset.shape[0] - 1):
@@ -130,29 +130,29 @@ def _spread_options(
         first = i * max_parts
         for n in range(offset[i], offset[i + 1]):
             at = n - offset[0]
+            for h in range(width):
+                flow[h] = grad[at, h] if out[at, h] > _0 else _0
+                base[h] += flow[h]
             for k in range(option_part.shape[1]):
                 p = option_part[n, k] - first
                 if not used[p]:
                     used[p] = True
-                    sums[p] = _0
+                    for h in range(width):
+                        sums[p, h] = _0
                 for h in range(width):
-                    if out[at, lo + h] > _0:
-                        sums[p, h] += grad[at, lo + h]
-            for h in range(width):
-                if out[at, lo + h] > _0:
-                    base[h] += grad[at, lo + h]
+                    sums[p, h] += flow[h]
         for h in range(width):
-            bias[lo + h] += base[h]
+            bias[h] += base[h]
         for k in range(shared_length[i]):
-            f = shared[i, k]
+            row = into[shared[i, k]]
             for h in range(width):
-                into[f, lo + h] += base[h]
+                row[h] += base[h]
         for p in range(max_parts):
             if used[p]:
                 for j in range(part_length[first + p]):
-                    f = part[first + p, j]
+                    row = into[part[first + p, j]]
                     for h in range(width):
-                        into[f, lo + h] += sums[p, h]
+                        row[h] += sums[p, h]
 
 
 class Rows:
@@ -175,95 +175,88 @@ class FeatureSum(torch.autograd.Function):
     """Sum of weight rows over feature lists, rectified if asked."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor, rows: Rows, relu: bool, team: Team) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, rows: Rows, relu: bool) -> Tensor:
         out = torch.empty(len(rows.length), weight.shape[1])
-        args = (weight.detach().numpy(), bias.detach().numpy(), rows.feature, rows.length, relu, out.numpy())
-        team.run(_sum_features, len(rows.length), *args)
-        ctx.rows, ctx.team, ctx.shape, ctx.relu = rows, team, weight.shape, relu
+        _sum_features(weight.detach().numpy(), bias.detach().numpy(), rows.feature, rows.length, relu, out.numpy())
+        ctx.rows, ctx.shape, ctx.relu = rows, weight.shape, relu
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         grad = grad * (ctx.saved_tensors[0] > 0) if ctx.relu else grad.contiguous()
         into = torch.zeros(ctx.shape)
-        args = (ctx.rows.feature, ctx.rows.length, grad.numpy(), into.numpy())
-        ctx.team.run(_spread_features, ctx.shape[1], *args, grain=8)
-        return into, grad.sum(0), None, None, None
+        _spread_features(ctx.rows.feature, ctx.rows.length, grad.numpy(), into.numpy())
+        return into, grad.sum(0), None, None
 
 
 class ByteSum(torch.autograd.Function):
     """Product with a matrix of mostly zero bytes, rectified if asked."""
 
     @staticmethod
-    def forward(
-        ctx: Any, weight: Tensor, bias: Tensor, observation: NDArray[np.uint8], relu: bool, team: Team
-    ) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, observation: NDArray[np.uint8], relu: bool) -> Tensor:
         out = torch.empty(len(observation), weight.shape[1])
-        args = (weight.detach().numpy(), bias.detach().numpy(), observation, relu, out.numpy())
-        team.run(_sum_bytes, len(observation), *args)
-        ctx.observation, ctx.team, ctx.shape, ctx.relu = observation, team, weight.shape, relu
+        _sum_bytes(weight.detach().numpy(), bias.detach().numpy(), observation, relu, out.numpy())
+        ctx.observation, ctx.shape, ctx.relu = observation, weight.shape, relu
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         grad = grad * (ctx.saved_tensors[0] > 0) if ctx.relu else grad.contiguous()
         into = torch.zeros(ctx.shape)
-        ctx.team.run(_spread_bytes, ctx.shape[1], ctx.observation, grad.numpy(), into.numpy(), grain=8)
-        return into, grad.sum(0), None, None, None
+        _spread_bytes(ctx.observation, grad.numpy(), into.numpy())
+        return into, grad.sum(0), None, None
 
 
 class OptionSum(torch.autograd.Function):
     """The rectified first layer of described options."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor, options: Options, max_parts: int, team: Team) -> Tensor:
-        decisions = len(options.offset) - 1
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, options: Options, max_parts: int) -> Tensor:
         out = torch.empty(int(options.offset[-1] - options.offset[0]), weight.shape[1])
         lists = (options.shared, options.shared_length, options.part, options.part_length, options.option_part)
-        args = (weight.detach().numpy(), bias.detach().numpy(), options.offset, *lists, max_parts, out.numpy())
-        team.run(_sum_options, decisions, *args, grain=8)
-        ctx.lists, ctx.offset, ctx.max_parts, ctx.team, ctx.shape = lists, options.offset, max_parts, team, weight.shape
+        weights = weight.detach().numpy(), bias.detach().numpy()
+        _sum_options(*weights, options.offset, *lists, max_parts, out.numpy())
+        ctx.lists, ctx.offset, ctx.max_parts, ctx.shape = lists, options.offset, max_parts, weight.shape
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         into, bias = torch.zeros(ctx.shape), torch.zeros(ctx.shape[1])
         out = ctx.saved_tensors[0].numpy()
-        args = (ctx.offset, *ctx.lists, ctx.max_parts, out, grad.contiguous().numpy(), into.numpy(), bias.numpy())
-        ctx.team.run(_spread_options, ctx.shape[1], *args, grain=8)
-        return into, bias, None, None, None
+        flow = grad.contiguous().numpy()
+        _spread_options(ctx.offset, *ctx.lists, ctx.max_parts, out, flow, into.numpy(), bias.numpy())
+        return into, bias, None, None
 
 
 class SparseLayer(nn.Module):
     """Weights with a row per feature; the sums above, by kernel on the CPU and by torch elsewhere."""
 
-    def __init__(self, features: int, width: int, team: Team, active: float = 60.0) -> None:
+    def __init__(self, features: int, width: int, active: float = 60.0) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(features, width) / active**0.5)  # about `active` features are there
         self.bias = nn.Parameter(torch.zeros(width))
-        self.team = team
 
     def of_features(self, rows: Rows, relu: bool = True) -> Tensor:
         """(n, H) for rows of feature lists."""
         if self.weight.device.type == "cpu":
-            return FeatureSum.apply(self.weight, self.bias, rows, relu, self.team)  # type: ignore[no-any-return]
+            return FeatureSum.apply(self.weight, self.bias, rows, relu)  # type: ignore[no-any-return, no-untyped-call]
         out = self._bag(rows) + self.bias
         return torch.relu(out) if relu else out
 
     def of_bytes(self, observation: NDArray[np.uint8], relu: bool = True) -> Tensor:
         """(n, H) for rows of bytes."""
         if self.weight.device.type == "cpu":
-            return ByteSum.apply(self.weight, self.bias, observation, relu, self.team)  # type: ignore[no-any-return]
+            return ByteSum.apply(self.weight, self.bias, observation, relu)  # type: ignore[no-any-return, no-untyped-call]
         out = torch.from_numpy(observation).to(self.weight.device).float() @ self.weight + self.bias
         return torch.relu(out) if relu else out
 
     def of_options(self, options: Options, max_parts: int) -> Tensor:
         """(N, H) for the options of a chunk of decisions, rectified."""
         if self.weight.device.type == "cpu":
-            return OptionSum.apply(self.weight, self.bias, options, max_parts, self.team)  # type: ignore[no-any-return]
+            return OptionSum.apply(self.weight, self.bias, options, max_parts)  # type: ignore[no-any-return, no-untyped-call]
         return self.of_options_in_torch(options)
 
     def of_options_in_torch(self, options: Options) -> Tensor:

@@ -1,7 +1,7 @@
 """Set a fantasyland hand exactly: the legal board with the most royalties plus the value of staying.
 
-Branch and bound over (bottom, middle, top), each list of candidates sorted by strength. Ties go to the stronger rows, so
-the answer is a pure function of the cards. A test compares it with every arrangement there is.
+Branch and bound over (bottom, middle, top), each list of candidates sorted by strength. Ties go to the stronger rows,
+so the answer is a pure function of the cards. A test compares it with every arrangement there is.
 """
 
 from __future__ import annotations

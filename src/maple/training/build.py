@@ -14,9 +14,10 @@ from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games.contract import Game
 from maple.learn.rollout import Rollout
-from maple.nets.policy import OptionValue, Seen
-from maple.train.actor import Actor
-from maple.train.learners import (
+from maple.nets.policy import OptionValue
+from maple.nets.seen import Seen
+from maple.training.actor import Actor
+from maple.training.learners import (
     AfterstateLearner,
     PpoLearner,
     frozen_copy,
@@ -26,8 +27,8 @@ from maple.train.learners import (
     restore_optimizer,
     weights_of,
 )
-from maple.train.loop import Budget, Trainer
-from maple.train.seating import OpponentMix, Seating
+from maple.training.loop import Budget, Trainer
+from maple.training.seating import OpponentMix, Seating
 
 __all__ = ["AUTO_TABLES", "available_cores", "build_trainer", "choose_device", "restore_trainer", "trainer_state"]
 

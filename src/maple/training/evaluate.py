@@ -16,8 +16,9 @@ from maple.arena.native import NativeArena
 from maple.core.step import Keys
 from maple.core.threads import Team
 from maple.games.contract import Game
+from maple.nets.policy import Policy
 
-__all__ = ["Player", "Result", "evaluate", "mean_interval"]
+__all__ = ["Player", "Result", "bot_player", "evaluate", "greedy_player", "mean_interval"]
 
 BLOCK = 1024  # deals at a time
 
@@ -27,6 +28,27 @@ class Player(Protocol):
 
     def __call__(self, view: NDArray[np.uint64], keys: Keys, seed: int) -> NDArray[np.integer[Any]]:
         """An action for every row."""
+
+
+def greedy_player(policy: Policy) -> Player:
+    """A network's own choice."""
+
+    def choose(view: NDArray[np.uint64], keys: Keys, seed: int) -> NDArray[np.int16]:
+        return policy.choose(view, keys, seed, greedy=True).action
+
+    return choose
+
+
+def bot_player(game: Game, name: str, team: Team) -> Player:
+    """A scripted opponent as a Player."""
+    bot = game.bot(name)
+
+    def choose(view: NDArray[np.uint64], keys: Keys, seed: int) -> NDArray[np.int32]:
+        action = np.empty(len(view), np.int32)
+        team.run(bot, len(view), view, seed, keys, action, grain=4)
+        return action
+
+    return choose
 
 
 @dataclass(frozen=True, slots=True)

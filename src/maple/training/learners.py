@@ -14,7 +14,8 @@ from maple.core.config import Config
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update
 from maple.learn.ppo import PpoRecipe, ppo_update
 from maple.learn.rollout import Batch
-from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue, Seen
+from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
+from maple.nets.seen import Seen
 
 __all__ = [
     "AfterstateLearner",

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from maple.arena.base import Arena
 from maple.core.step import Ended, Keys, Outcome
 from maple.learn.rollout import Rollout
-from maple.train.actor import Actor
-from maple.train.learners import AfterstateLearner, PpoLearner, frozen_copy
-from maple.train.seating import LEARNER, SNAPSHOT, Seating
+from maple.training.actor import Actor
+from maple.training.learners import AfterstateLearner, PpoLearner, frozen_copy
+from maple.training.seating import LEARNER, SNAPSHOT, Seating
 
 __all__ = ["Budget", "Counters", "Trainer", "Update"]
 

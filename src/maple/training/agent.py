@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from maple.core.config import Config
@@ -16,11 +15,11 @@ from maple.core.step import Keys, Step
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
-from maple.nets.policy import Seen
+from maple.nets.seen import Seen
 from maple.runs.store import find_run
-from maple.train.build import available_cores, choose_device
-from maple.train.checkpoint import latest_checkpoint, load_checkpoint
-from maple.train.learners import Net, load_weights, make_policy
+from maple.training.build import available_cores, choose_device
+from maple.training.checkpoint import latest_checkpoint, load_checkpoint
+from maple.training.learners import Net, load_weights, make_policy
 
 __all__ = ["Agent", "load_agent"]
 
@@ -81,10 +80,3 @@ def load_agent(run_or_checkpoint: str | Path, runs_dir: Path | None = None, team
             f"the weights in {path} are not of the network that its config describes; use the Maple that wrote them"
         ) from None
     return Agent(policy.requires_grad_(False), game, config, int(checkpoint.meta["step"]))
-
-
-def set_torch_threads(threads: int | None = None) -> int:
-    """Give torch one thread a core, or as many as asked for."""
-    count = threads or available_cores()
-    torch.set_num_threads(count)
-    return count

@@ -11,8 +11,8 @@ from maple.core.step import Keys, Step
 from maple.core.threads import Team
 from maple.games.contract import Bot
 from maple.nets.policy import Choice
-from maple.train.learners import Net
-from maple.train.seating import LEARNER, SNAPSHOT
+from maple.training.learners import Net
+from maple.training.seating import LEARNER, SNAPSHOT
 
 __all__ = ["Acted", "Actor"]
 
@@ -33,7 +33,7 @@ class Actor:
         self.policy = policy
         self.bots = bots
         self.snapshots: dict[int, Net] = {}
-        self._team = team
+        self.team = team
         self._seed = seed
 
     def act(self, step: Step, player: NDArray[np.int32] | None, greedy: bool = False) -> Acted:
@@ -55,5 +55,5 @@ class Actor:
         if code >= SNAPSHOT:
             return self.snapshots[code - SNAPSHOT].choose(view, keys, self._seed, greedy=False).action.astype(np.int32)
         action = np.empty(len(view), np.int32)
-        self._team.run(self.bots[code - 1], len(view), view, self._seed, keys, action, grain=4)
+        self.team.run(self.bots[code - 1], len(view), view, self._seed, keys, action, grain=4)
         return action

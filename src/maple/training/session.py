@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,19 +13,22 @@ import torch
 
 from maple.core.config import Config
 from maple.core.errors import CheckpointError, ConfigError
+from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.runs.store import RunFolder
-from maple.train.build import AUTO_TABLES, available_cores, build_trainer, restore_trainer, trainer_state
-from maple.train.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, save_checkpoint
-from maple.train.learners import weights_of
-from maple.train.loop import Counters, Trainer, Update
+from maple.training.build import AUTO_TABLES, available_cores, build_trainer, restore_trainer, trainer_state
+from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, save_checkpoint
+from maple.training.evaluate import bot_player, evaluate, greedy_player
+from maple.training.learners import weights_of
+from maple.training.loop import Counters, Trainer, Update
 
-__all__ = ["Progress", "train_run"]
+__all__ = ["Progress", "train_run", "warm_up"]
 
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
-FREE_TO_CHANGE = ("steps", "minutes", "checkpoint_every_s")
+FREE_TO_CHANGE = ("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands")
 RECENT_S = 10.0
+PROBE_SEED = 2**40 + 1  # deals that no training run plays
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,8 @@ class Progress:
     steps_per_s: float  # of the last seconds, by this process
     cpu_use: float  # work of this process over wall-clock × cores, since it began
     figures: dict[str, float]  # the learner's
-    game: dict[str, float]  # the game's own, of the last seconds
+    game: dict[str, float]  # the game's own, of the learner's games in the last seconds
+    probe: dict[str, float]  # the same against the probe's opponents, as of the last probe; empty before the first
 
 
 class _Window:
@@ -111,13 +115,41 @@ def train_run(config: Config, run: RunFolder, tell: Callable[[Progress], bool]) 
         config, checkpoint = _resume_point(config, run)
         run.write_json("config.json", config.model_dump())
         threads = config.threads or 1
-        torch.set_num_threads(threads)
+        torch.set_num_threads(1)
         with Team(threads) as team:
             trainer = build_trainer(config, make_game(config.name, config.game), team)
             if checkpoint is not None:
                 restore_trainer(trainer, checkpoint.weights, checkpoint.state)
                 trainer.counters = Counters(**checkpoint.meta["counters"])
             return _Session(config, run, trainer, tell).go()
+
+
+def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
+    """Compile, or load from the cache, every kernel that a run and its evaluation need; returns the seconds it took."""
+    started = time.monotonic()
+    game = make_game(config.name, config.game)
+    small = config.model_copy(
+        update={
+            "tables": 4 * game.spec.seats,
+            "steps": 1,
+            "minutes": None,
+            "ppo": config.ppo.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
+            "afterstate": config.afterstate.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
+        }
+    )
+    with Team(1) as team:
+        trainer = build_trainer(small, game, team)
+        trainer.run(lambda _: False)
+        for name in {config.probe_against, *opponents}:
+            player = bot_player(game, name, team)
+            evaluate(game, greedy_player(trainer.learner.policy), [player] * (game.spec.seats - 1), 1, 0, team)
+    mark_compiled(compiled_name(config))
+    return time.monotonic() - started
+
+
+def compiled_name(config: Config) -> str:
+    """What is_compiled() is asked for: the kernels of a game and a way to learn."""
+    return f"{config.name}-{config.algo}-{config.ppo.policy}"
 
 
 class _Session:
@@ -130,12 +162,15 @@ class _Session:
         self.began = self.saved = time.monotonic()
         self.cpu = time.process_time()
         self.saved_steps = trainer.counters.steps
+        self.probed, self.probe = self.began, dict[str, float]()
         self.last = self._progress(0.0, {}, {})
 
     def go(self) -> Progress:
         none = np.zeros(0, self.game.spec.figures), np.zeros(0, np.int64)
         self.window.add(self.trainer.counters.steps, *none)
         self.trainer.run(self._after_update)
+        done = self.trainer.budget.progress(self.trainer.counters.steps, self.trainer.counters.elapsed_s)
+        self.last = replace(self.last, progress=done, eta_s=0.0 if done >= 1.0 else self.last.eta_s)
         if self.trainer.counters.steps > self.saved_steps or latest_checkpoint(self.run.checkpoints) is None:
             self._save()
         return self.last
@@ -148,6 +183,8 @@ class _Session:
         self.run.append_event({"event": "update", **record})
         if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
             self._save()
+        if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
+            self._probe()
         return self.tell(self.last)
 
     def _progress(self, progress: float, figures: dict[str, float], game: dict[str, float]) -> Progress:
@@ -165,7 +202,17 @@ class _Session:
             cpu_use=(time.process_time() - self.cpu) / (wall * (self.config.threads or 1)) if wall > 0 else 0.0,
             figures=figures,
             game=game,
+            probe=self.probe,
         )
+
+    def _probe(self) -> None:
+        """A quick look at the strength; it changes nothing in training, and its time counts as the run's."""
+        team = self.trainer.actor.team
+        other = bot_player(self.game, self.config.probe_against, team)
+        others = [other] * (self.game.spec.seats - 1)
+        agent = greedy_player(self.trainer.learner.policy)
+        self.probe = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team).figures
+        self.probed = time.monotonic()
 
     def _save(self) -> None:
         counters = self.trainer.counters

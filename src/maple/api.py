@@ -1,0 +1,69 @@
+"""The Python API: play, train, load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from maple.arena.native import NativeArena
+from maple.core.config import load_config
+from maple.core.threads import Team
+from maple.games import entry, make_game
+from maple.runs.store import RunFolder, default_runs_dir
+from maple.training.agent import Agent, load_agent
+from maple.training.build import available_cores
+from maple.training.session import Progress, train_run
+
+__all__ = ["load", "make_arena", "train"]
+
+
+def make_arena(
+    game: str,
+    *,
+    tables: int = 1024,
+    seed: int = 0,
+    threads: int | None = None,
+    observations: bool = True,
+    options: bool = False,
+    **game_options: Any,
+) -> NativeArena:
+    """Tables of a game, ready to play.
+
+    `observations` writes observation and mask into every Step, `options` describes each legal option too. What is not a
+    parameter here is an option of the game: `make_arena("ofc", tables=64, seats=2, fantasyland="off")`.
+    """
+    team = Team(threads or available_cores())
+    rules = make_game(game, game_options)
+    return NativeArena(rules, tables, seed, team, observations=observations, options=options, owns_team=True)
+
+
+def train(
+    game: str,
+    *,
+    run: str,
+    runs_dir: str | Path | None = None,
+    steps: int | None = None,
+    minutes: float | None = None,
+    seed: int | None = None,
+    preset: str | None = None,
+    algo: str | None = None,
+    opponents: str | None = None,
+    settings: list[str] | None = None,
+    progress: Callable[[Progress], bool] | None = None,
+) -> Agent:
+    """Train an agent, or go on with a run of that name, until `steps` decisions or `minutes` are spent.
+
+    `settings` are `key=value` texts as after `--set`; `progress` is called after each update and stops the run, which
+    is then saved, by answering False.
+    """
+    flags = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+    config = load_config(game, preset, settings, entry(game).defaults, flags)
+    folder = RunFolder(Path(runs_dir or default_runs_dir()) / run)
+    train_run(config, folder, progress or (lambda _: True))
+    return load_agent(folder.path)
+
+
+def load(run_or_checkpoint: str | Path, runs_dir: str | Path | None = None) -> Agent:
+    """The agent of a run's newest checkpoint, by name or path, or of one checkpoint folder."""
+    return load_agent(run_or_checkpoint, Path(runs_dir) if runs_dir else None)

@@ -1,0 +1,64 @@
+"""How things are measured: one at a time on the machine, interleaved, as ratios with intervals."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+__all__ = ["interleave", "machine", "machine_lock", "ratio_interval"]
+
+
+@contextmanager
+def machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
+    """Hold the machine: only one thing is measured at a time."""
+    lock = FileLock(Path(tempfile.gettempdir()) / "maple-bench.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        tell("another measurement is under way on this machine; waiting for it to end")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def machine() -> dict[str, Any]:
+    """What a figure was measured on."""
+    names = ("maple-rl", "torch", "numba", "numpy", "stable-baselines3", "sb3-contrib")
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {"system": platform.platform(), "python": platform.python_version(), "versions": found}
+
+
+def interleave(a: Callable[[], float], b: Callable[[], float], pairs: int) -> tuple[list[float], list[float]]:
+    """Run A B B A A B …: each call measures one slice and returns its speed. The first pair is warm-up and dropped."""
+    speeds: tuple[list[float], list[float]] = ([], [])
+    for pair in range(pairs + 1):
+        order = (0, 1) if pair % 2 == 0 else (1, 0)
+        for side in order:
+            speed = (a, b)[side]()
+            if pair > 0:
+                speeds[side].append(speed)
+    return speeds
+
+
+def ratio_interval(a: Sequence[float], b: Sequence[float], samples: int = 4000) -> tuple[float, tuple[float, float]]:
+    """The median of the pairs' ratios a / b, and a bootstrap 95 % interval for it."""
+    ratios = np.asarray(a) / np.asarray(b)
+    rng = np.random.default_rng(0)
+    medians = np.median(rng.choice(ratios, (samples, len(ratios))), axis=1)
+    low, high = np.quantile(medians, [0.025, 0.975])
+    return float(np.median(ratios)), (float(low), float(high))

@@ -1,0 +1,1 @@
+"""What users run today, on the same game, in the same benchmark."""

@@ -1,0 +1,57 @@
+"""sb3-contrib's MaskablePPO on SubprocVecEnv over Maple's own Gymnasium env."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from maple.adapters import gym_env
+from maple.core.errors import MissingExtraError
+
+__all__ = ["Sb3Side"]
+
+ENVS, STEPS, BATCH, EPOCHS, LEARNING_RATE = 4, 2048, 256, 10, 1e-4
+
+
+class Sb3Side:
+    """A MaskablePPO run that is measured in slices of whole updates: one learner, random opponents."""
+
+    name = f"sb3-contrib MaskablePPO, SubprocVecEnv({ENVS}), n_steps {STEPS}, batch {BATCH}, {EPOCHS} epochs"
+
+    def __init__(self, game: str, game_options: dict[str, Any], seed: int) -> None:
+        try:
+            from sb3_contrib import MaskablePPO
+            from stable_baselines3.common.vec_env import SubprocVecEnv
+        except ImportError:
+            raise MissingExtraError(
+                "the peer needs sb3-contrib; install it with: pip install 'maple-rl[peers]'"
+            ) from None
+        makers = [partial(gym_env, game, opponents="random", seed=seed + i, **game_options) for i in range(ENVS)]
+        self.env = SubprocVecEnv(makers, start_method="forkserver")
+        self.model = MaskablePPO(
+            "MlpPolicy",
+            self.env,
+            learning_rate=LEARNING_RATE,
+            n_steps=STEPS,
+            batch_size=BATCH,
+            n_epochs=EPOCHS,
+            device="cpu",
+            seed=seed,
+        )
+
+    def __enter__(self) -> Sb3Side:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.env.close()
+
+    def slice(self, seconds: float) -> float:
+        """Learn for whole updates until `seconds` have passed; returns steps a second."""
+        began, steps = time.perf_counter(), self.model.num_timesteps
+        while time.perf_counter() - began < seconds:
+            self.model.learn(total_timesteps=ENVS * STEPS, reset_num_timesteps=False)
+        return float((self.model.num_timesteps - steps) / (time.perf_counter() - began))

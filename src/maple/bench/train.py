@@ -1,0 +1,87 @@
+"""Training end to end, alone or in one run with a peer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from maple.bench.measure import interleave, machine, ratio_interval
+from maple.core.config import Config
+from maple.core.threads import Team
+from maple.games import make_game
+from maple.training.build import available_cores, build_trainer
+from maple.training.loop import Trainer, Update
+
+__all__ = ["MapleSide", "bench_train"]
+
+PAIRS = 5
+UNBOUNDED = 10**15
+
+
+class MapleSide:
+    """A Maple run that is measured in slices of whole updates."""
+
+    def __init__(self, config: Config, horizon_steps: int = UNBOUNDED) -> None:
+        threads = config.threads or available_cores()
+        torch.set_num_threads(1)
+        self.team = Team(threads)
+        bounded = config.model_copy(update={"steps": horizon_steps, "minutes": None})
+        self.trainer: Trainer = build_trainer(bounded, make_game(config.name, config.game), self.team)
+        self.cpu_s = self.wall_s = 0.0
+        self.steps = 0
+
+    def __enter__(self) -> MapleSide:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.team.close()
+
+    def slice(self, seconds: float) -> float:
+        """Train for whole updates until `seconds` have passed; returns learned decisions a second."""
+        began, cpu, steps = time.perf_counter(), time.process_time(), self.trainer.counters.steps
+
+        def go_on(_: Update) -> bool:
+            return time.perf_counter() - began < seconds
+
+        self.trainer.run(go_on)
+        wall, done = time.perf_counter() - began, self.trainer.counters.steps - steps
+        self.wall_s, self.cpu_s = self.wall_s + wall, self.cpu_s + time.process_time() - cpu
+        self.steps += done
+        return done / wall
+
+
+def bench_train(
+    config: Config,
+    seconds: float,
+    peer: Callable[[], Any] | None,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Steps a second of Maple, and beside a peer their ratio; `seconds` is per side."""
+    slice_s = seconds / PAIRS
+    with MapleSide(config) as maple:
+        maple.slice(min(2.0, slice_s))
+        maple.cpu_s, maple.wall_s, maple.steps = 0.0, 0.0, 0
+        found: dict[str, Any] = {"game": config.name, "algo": config.algo, "machine": machine(), "seed": config.seed}
+        if peer is None:
+            speeds = [maple.slice(slice_s) for _ in range(PAIRS)]
+            others: list[float] = []
+        else:
+            with peer() as side:
+                speeds, others = interleave(lambda: maple.slice(slice_s), lambda: side.slice(slice_s), PAIRS)
+                found["peer"] = {"name": side.name, "steps_per_s": sum(others) / len(others), "slices": others}
+            ratio, interval = ratio_interval(speeds, others)
+            found |= {"ratio": ratio, "ratio_ci95": list(interval)}
+        cores = config.threads or available_cores()
+        found["maple"] = {
+            "steps_per_s": sum(speeds) / len(speeds),
+            "slices": speeds,
+            "cpu_use": maple.cpu_s / (maple.wall_s * cores),
+        }
+    tell("done")
+    return found

@@ -1,0 +1,53 @@
+"""The command `maple`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+
+from maple.cli.output import notes
+from maple.core.errors import MapleError, UserError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="maple",
+    help="Train agents for turn-based games as fast as this machine allows, and see how strong they got.",
+    epilog="Start with: maple train ofc --minutes 3 --evaluate",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
+
+
+def _add_commands() -> None:
+    from maple.cli import bench, doctor, evaluate, games, train
+
+    app.command("games")(games.games)
+    app.command("train")(train.train)
+    app.command("eval")(evaluate.evaluate_run)
+    app.command("doctor")(doctor.doctor)
+    app.add_typer(bench.app, name="bench")
+
+
+_add_commands()
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one sentence and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except UserError as error:
+        notes.print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        sys.exit(2)
+    except MapleError as error:
+        notes.print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        sys.exit(1)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,93 @@
+"""`maple doctor`: what this machine has, what is missing and how to get it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from importlib.util import find_spec
+from typing import Any
+
+import psutil
+
+import maple
+from maple.cli.options import JsonOption
+from maple.cli.output import print_json, print_table, results
+from maple.core.kernels import cache_dir
+
+__all__ = ["doctor"]
+
+PACKAGES = ("torch", "numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "sb3-contrib")
+EXTRAS = {"stable_baselines3": "peers", "sb3_contrib": "peers"}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _node() -> str | None:
+    path = shutil.which("node")
+    if path is None:
+        return None
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.strip() or None
+
+
+def _graphics() -> str | None:
+    import torch
+
+    return torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
+
+
+def examine() -> dict[str, Any]:
+    """All that the command prints."""
+    import torch
+
+    from maple.training.build import available_cores
+
+    missing = [
+        {
+            "what": name,
+            "for": "benchmarks against peers",
+            "install": f"{sys.executable} -m pip install 'maple-rl[{extra}]'",
+        }
+        for name, extra in EXTRAS.items()
+        if find_spec(name) is None
+    ]
+    return {
+        "maple": maple.__version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cores": available_cores(),
+        "cores_of_machine": psutil.cpu_count(logical=True),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "torch_threads": torch.get_num_threads(),
+        "gpu": _graphics(),
+        "node": _node(),
+        "kernel_cache": str(cache_dir()),
+        "versions": {name: _version(name) for name in PACKAGES},
+        "missing": missing,
+    }
+
+
+def doctor(json: JsonOption = False) -> None:
+    """Show what this machine has (cores, threads, GPU, Node, versions), what is missing and what installs it."""
+    found = examine()
+    if json:
+        print_json(found)
+        return
+    rows = [
+        [key, str(value if value is not None else "none")]
+        for key, value in found.items()
+        if key not in ("versions", "missing")
+    ]
+    rows += [[name, version or "not installed"] for name, version in found["versions"].items()]
+    print_table("this machine", ["what", "found"], rows)
+    for item in found["missing"]:
+        results.print(f"missing: {item['what']} ({item['for']}); install it with: {item['install']}", soft_wrap=True)
+    if not found["missing"]:
+        results.print("nothing is missing")

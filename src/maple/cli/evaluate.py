@@ -1,0 +1,108 @@
+"""`maple eval`: how strong an agent is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+
+from maple.cli.options import JsonOption, RunsDirOption, SetOption
+from maple.cli.output import notes, print_json, print_table
+from maple.core.config import load_config
+from maple.core.errors import GameError
+
+__all__ = ["evaluate_run", "evaluation", "print_evaluations"]
+
+HANDS = {"rollout": 3000}
+DEFAULT_HANDS = 12_000
+
+
+def evaluation(
+    run: str | Path,
+    against: list[str],
+    hands: int | None,
+    seed: int,
+    settings: list[str],
+    runs_dir: Path | None = None,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Play a run's agent against scripted opponents; returns its figures."""
+    from maple.core.threads import Team
+    from maple.games import make_game
+    from maple.training.agent import load_agent
+    from maple.training.build import available_cores
+    from maple.training.evaluate import bot_player, evaluate
+
+    with Team(available_cores()) as team:
+        agent = load_agent(run, runs_dir, team)
+        asked = load_config(agent.config.name, settings=settings).game
+        game = make_game(agent.config.name, {**agent.config.game, **asked})
+        if len(against) != game.spec.seats - 1:
+            raise GameError(
+                f"--against names {len(against)} opponents, but {game.spec.name} with {game.spec.seats} seats has "
+                f"{game.spec.seats - 1}; write for example --against {','.join(['random'] * (game.spec.seats - 1))}"
+            )
+        others = [bot_player(game, name, team) for name in against]
+        count = hands or min(HANDS.get(name, DEFAULT_HANDS) for name in against)
+        with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
+            task = bar.add_task(f"playing {','.join(against)}", total=count)
+            result = evaluate(game, agent, others, count, seed, team, lambda done, _: bar.update(task, completed=done))
+    return {
+        "run": str(run),
+        "steps": agent.steps,
+        "against": against,
+        **result.figures,
+        "ci95": list(result.ci95),
+        "hands": result.hands,
+        "games": result.games,
+        "per_seat": list(result.per_seat),
+        "seed": seed,
+        "game": game.settings.model_dump(),
+    }
+
+
+def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
+    """A table of evaluations, an opponent a row."""
+    columns = ["against", "points a hand", "95 % interval", "foul", "royalties", "fantasyland", "stay", "hands"]
+    cells = [
+        [
+            ", ".join(row["against"]),
+            f"{row['points_per_hand']:+.2f}",
+            f"{row['ci95'][0]:+.2f} … {row['ci95'][1]:+.2f}",
+            f"{row['foul']:.1%}",
+            f"{row['royalty']:.2f}",
+            f"{row['fantasyland_entry']:.1%}",
+            f"{row['fantasyland_stay']:.1%}",
+            f"{row['hands']:,}",
+        ]
+        for row in rows
+    ]
+    print_table(title, columns, cells)
+
+
+def evaluate_run(
+    run: Annotated[str, typer.Argument(help="A run's name or path, or a checkpoint folder.", metavar="RUN")],
+    against: Annotated[
+        str, typer.Option(help="The other seats, such as random,random or safe,rollout.")
+    ] = "random,random",
+    hands: Annotated[int | None, typer.Option(min=1, help="Hands to play, every rotation counted.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the deals.")] = 0,
+    runs_dir: RunsDirOption = None,
+    settings: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Evaluate a run's agent on duplicate deals: the same cards with the agent in every seat.
+
+    The game's options are the run's own unless `--set game.NAME=VALUE` says otherwise. The network plays alone.
+
+    - `maple eval first --against random,random --hands 30000`
+    - `maple eval first --against rollout,rollout --set game.fantasyland=off --json`
+    """
+    names = [name.strip() for name in against.split(",")]
+    row = evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json)
+    if json:
+        print_json(row)
+    else:
+        print_evaluations(f"{row['run']} after {row['steps']:,} steps", [row])

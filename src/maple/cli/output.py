@@ -1,0 +1,31 @@
+"""Where things are written: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["notes", "print_json", "print_table", "results"]
+
+results = Console(highlight=False)
+notes = Console(stderr=True, highlight=False)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """One JSON object on stdout, and nothing else there."""
+    sys.stdout.write(json.dumps(content) + "\n")
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """A table of figures: the first column names, the others are aligned to the right."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    results.print(table)
