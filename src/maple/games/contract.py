@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from maple.core.spec import GameSpec
 from maple.core.step import Keys, Options
 
-__all__ = ["Bot", "Game", "Tables"]
+__all__ = ["Bot", "Game", "Readable", "Tables"]
 
 
 class Tables(Protocol):
@@ -99,3 +99,11 @@ class Game(Protocol):
 
     def summarize(self, figures: NDArray[Any], seat: NDArray[np.int64]) -> dict[str, float]:
         """The game's own figures for the player that sat at `seat` of each finished game, as means."""
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """A game that people can look at; not every game is."""
+
+    def show(self, view: NDArray[np.uint64]) -> str:
+        """One view as text."""

@@ -13,6 +13,7 @@ from maple.core.spec import GameSpec, Metric, OptionSpec
 from maple.core.step import Keys, Options
 from maple.games.contract import Bot, Tables
 from maple.games.ofc import bots, encode, options, rules, symmetry
+from maple.games.ofc.show import show_view
 
 __all__ = ["OfcGame", "OfcSettings"]
 
@@ -192,3 +193,6 @@ class OfcGame:
                 figures["stays"][games, seat].sum() / max(1, figures["fantasy_hands"][games, seat].sum())
             ),
         }
+
+    def show(self, view: NDArray[np.uint64]) -> str:
+        return show_view(view)
