@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -207,3 +209,8 @@ def test_refuses_wrong_opponents_and_seats() -> None:
         gym_env("ofc", seat=2, seats=2)
     with pytest.raises(GameError, match="is no opponent"):
         gym_env("ofc", 7)
+
+
+def test_an_env_brings_no_torch_into_its_process() -> None:
+    code = "import sys, maple.adapters; maple.adapters.gym_env('ofc').reset(); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
