@@ -11,9 +11,9 @@ from maple.adapters import aec_env, gym_env
 from maple.core.config import load_config
 from maple.core.threads import Team
 from maple.games import make_game
-from maple.nets.policy import Seen
-from maple.train.agent import Agent
-from maple.train.learners import make_policy
+from maple.nets.seen import Seen
+from maple.training.agent import Agent
+from maple.training.learners import make_policy
 
 KINDS = {
     "afterstate": ["algo=afterstate"],
