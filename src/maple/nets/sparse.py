@@ -109,11 +109,21 @@ def _sum_options(weight, bias, offset, shared, shared_length, part, part_length,
                         row = weight[part[first + p, j]]
                         for h in range(width):
                             sums[p, h] += row[h]
-            a, b = sums[option_part[n, 0] - first], sums[option_part[n, 1] - first]
-            c, d = sums[option_part[n, 2] - first], sums[option_part[n, 3] - first]
-            at = n - offset[0]
+            row = out[n - offset[0]]
+            if option_part.shape[1] == 4:  # the common case in one pass
+                a, b = sums[option_part[n, 0] - first], sums[option_part[n, 1] - first]
+                c, d = sums[option_part[n, 2] - first], sums[option_part[n, 3] - first]
+                for h in range(width):
+                    row[h] = max(base[h] + (a[h] + b[h]) + (c[h] + d[h]), _0)
+                continue
             for h in range(width):
-                out[at, h] = max(base[h] + (a[h] + b[h]) + (c[h] + d[h]), _0)
+                row[h] = base[h]
+            for k in range(option_part.shape[1]):
+                a = sums[option_part[n, k] - first]
+                for h in range(width):
+                    row[h] += a[h]
+            for h in range(width):
+                row[h] = max(row[h], _0)
 
 
 @fast_kernel

@@ -1,0 +1,5 @@
+"""`python -m maple.cli` is the command `maple`."""
+
+from maple.cli.app import main
+
+main()

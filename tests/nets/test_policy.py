@@ -1,0 +1,92 @@
+"""Policies choose legally, by the distribution they claim, and the same whatever the threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from maple.core.config import Config, load_config
+from maple.core.step import Keys
+from maple.core.threads import Team
+from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
+from maple.nets.sampling import sample_mask, sample_options
+from maple.nets.seen import Seen
+from maple.training.learners import make_policy
+from tests.conftest import Decisions
+
+KINDS = [["algo=afterstate"], ["algo=ppo", "ppo.policy=options"], ["algo=ppo", "ppo.policy=index"]]
+
+
+def _config(settings: list[str]) -> Config:
+    return load_config("ofc", settings=["net.hidden=[16, 8]", *settings])
+
+
+def _policy(settings: list[str], decisions: Decisions, team: Team) -> IndexPolicy | OptionPolicy | OptionValue:
+    return make_policy(_config(settings), Seen(decisions.game, team), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("settings", KINDS)
+@pytest.mark.parametrize("greedy", [True, False])
+def test_choices_are_legal(settings: list[str], greedy: bool, decisions: Decisions, team: Team) -> None:
+    policy = _policy(settings, decisions, team)
+    choice = policy.choose(decisions.view, decisions.keys, 5, greedy)
+    _, mask = policy.seen.observation(decisions.view)
+    assert mask[np.arange(len(mask)), choice.action].all()
+
+
+@pytest.mark.parametrize("settings", KINDS)
+def test_choices_do_not_depend_on_threads(settings: list[str], decisions: Decisions, team: Team) -> None:
+    config = _config(settings)
+    with Team(1) as alone:
+        one = make_policy(config, Seen(decisions.game, alone), torch.device("cpu"))
+        many = make_policy(config, Seen(decisions.game, team), torch.device("cpu"))
+        a = one.choose(decisions.view, decisions.keys, 5, False)
+        b = many.choose(decisions.view, decisions.keys, 5, False)
+    assert (a.action == b.action).mean() > 0.99  # logits may differ in their last bits with the batch's shape
+
+
+def test_the_initial_weights_follow_from_the_seed(decisions: Decisions, team: Team) -> None:
+    first = _policy(KINDS[0], decisions, team).state_dict()
+    again = _policy(KINDS[0], decisions, team).state_dict()
+    other = _policy([*KINDS[0], "seed=1"], decisions, team).state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_masked_sampling_follows_the_softmax() -> None:
+    logits = np.array([[0.0, 2.0, 9.0, 1.0]], np.float32)
+    mask = np.array([[True, True, False, True]])
+    p = np.exp([0.0, 2.0, 1.0]) / np.exp([0.0, 2.0, 1.0]).sum()
+    n = 4000
+    uniform = (np.arange(n) + 0.5) / n
+    action, log_prob = np.zeros(n, np.int16), np.zeros(n, np.float32)
+    sample_mask(np.repeat(logits, n, 0), np.repeat(mask, n, 0), uniform, False, action, log_prob)
+    for a, expected in zip((0, 1, 3), p, strict=True):
+        assert (action == a).mean() == pytest.approx(expected, abs=2 / n)
+        assert log_prob[action == a][0] == pytest.approx(np.log(expected), abs=1e-5)
+    sample_mask(logits, mask, uniform, True, action, log_prob)
+    assert action[0] == 1
+
+
+def test_option_sampling_follows_the_softmax() -> None:
+    offset = np.array([0, 1, 4], np.int64)
+    logits = np.array([5.0, 0.0, 2.0, 1.0], np.float32)
+    chosen, log_prob = np.zeros(2, np.int64), np.zeros(2, np.float32)
+    total = np.exp([0.0, 2.0, 1.0]).sum()
+    for u, expected in ((0.01, 1), (0.5, 2), (0.99, 3)):
+        sample_options(offset, logits, np.array([u, u]), False, chosen, log_prob)
+        assert chosen[1] == expected
+        assert log_prob[1] == pytest.approx(float(logits[expected]) - np.log(total), abs=1e-5)
+    assert chosen[0] == 0
+    assert log_prob[0] == pytest.approx(0.0)
+
+
+def test_caution_trades_reward_for_safety(decisions: Decisions, team: Team) -> None:
+    bold = make_policy(_config(["afterstate.caution=0"]), Seen(decisions.game, team), torch.device("cpu"))
+    wary = make_policy(_config(["afterstate.caution=50"]), Seen(decisions.game, team), torch.device("cpu"))
+    keys: Keys = decisions.keys
+    risk_bold = bold.choose(decisions.view, keys, 0, True).value[:, 1]
+    risk_wary = wary.choose(decisions.view, keys, 0, True).value[:, 1]
+    assert (risk_wary <= risk_bold + 1e-6).all()
+    assert (risk_wary < risk_bold - 1e-6).any()
