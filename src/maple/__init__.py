@@ -3,7 +3,8 @@
     arena = maple.make_arena("ofc", tables=1024, seed=0)     # play: recv() hands out decisions, send() takes actions
     maple.train("ofc", minutes=5, run="first")               # train, with checkpoints; the same call resumes
     agent = maple.load("first")                              # a trained agent
-    agent.act(maple.aec_env("ofc").observe("seat_0"))        # ... plays PettingZoo's AEC env
+    env = maple.aec_env("ofc")                               # PettingZoo's AEC env ...
+    agent.act(env.observe(env.agent_selection))              # ... and the agent in turn
     env = maple.gym_env("ofc", opponents="random")           # a Gymnasium env with action_masks()
 
 Importing this package imports neither torch nor any game: names are resolved when they are first used.

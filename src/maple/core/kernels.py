@@ -31,7 +31,7 @@ def source_hash() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
         text = path.read_bytes()
-        if b"kernel" in text:
+        if b"@kernel" in text or b"@fast_kernel" in text:
             digest.update(str(path.relative_to(_PACKAGE)).encode())
             digest.update(text)
     return digest.hexdigest()[:16]

@@ -102,8 +102,8 @@ def ppo_loss(
 
 
 def _normalized(advantage: NDArray[np.float32]) -> NDArray[np.float32]:
-    centred: NDArray[np.float32] = advantage - advantage.mean()
-    return centred / (advantage.std() + np.float32(1e-8))
+    normal: NDArray[np.float32] = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
+    return normal
 
 
 def ppo_update(

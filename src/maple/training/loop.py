@@ -19,7 +19,7 @@ from maple.core.step import Ended, Keys, Outcome
 from maple.learn.rollout import Rollout
 from maple.training.actor import Actor
 from maple.training.learners import AfterstateLearner, PpoLearner, frozen_copy
-from maple.training.seating import LEARNER, SNAPSHOT, Seating
+from maple.training.seating import LEARNER, SNAPSHOT, Seating, learner_seat
 
 __all__ = ["Budget", "Counters", "Trainer", "Update"]
 
@@ -84,7 +84,8 @@ class Trainer:
         self._seat_first_games()
         last, act_s = self.clock(), 0.0
         games: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
-        while self.budget.progress(self.counters.steps, self.counters.elapsed_s) < 1.0:
+        go_on = self.progress() < 1.0
+        while go_on:
             started = self.clock()
             step = self.arena.recv()
             games.append(self._finish(step.ended))
@@ -107,17 +108,21 @@ class Trainer:
             act_s += now - started
             if not self.rollout.full:
                 continue
-            progress = self.budget.progress(self.counters.steps, self.counters.elapsed_s)
-            figures = self.learner.update(self.rollout.batch(), self.counters.updates, progress)
+            figures = self.learner.update(self.rollout.batch(), self.counters.updates, self.progress())
             self.rollout.carry()
             self._remember()
             self.counters.updates += 1
             learned = self.clock()
             self.counters.elapsed_s += learned - last
             ended, seats = (np.concatenate(column) for column in zip(*games, strict=True))
-            if not after_update(Update(self.counters, progress, figures, ended, seats, act_s, learned - now)):
-                return
+            progress = self.progress()
+            told = after_update(Update(self.counters, progress, figures, ended, seats, act_s, learned - now))
+            go_on = told and progress < 1.0
             last, act_s, games = learned, 0.0, []
+
+    def progress(self) -> float:
+        """How much of the budget is spent, from 0 to 1; a run ends only after an update."""
+        return self.budget.progress(self.counters.steps, self.counters.elapsed_s)
 
     def _seat_first_games(self) -> None:
         if self.counters.steps == 0:
@@ -133,7 +138,7 @@ class Trainer:
         self.rollout.finish(ended.table, ended.outcome, ended.reward, last_value)
         seats = np.argmax(self.seating.player[ended.table] == LEARNER, axis=1)
         if self.seating.only_learner:
-            seats = (ended.table + ended.game) % self.arena.spec.seats
+            seats = learner_seat(ended.table, ended.game, self.arena.spec.seats)
         self.seating.seat(ended.table, ended.game + 1, self._pool())
         self.counters.games += len(ended.table)
         self.counters.lost += int((ended.outcome == Outcome.LOST).sum())

@@ -16,7 +16,7 @@ from maple.core.errors import ConfigError, nearest
 from maple.core.kernels import kernel
 from maple.core.rng import Purpose, bounded, key, scramble, stream_next, uniform
 
-__all__ = ["LEARNER", "SNAPSHOT", "OpponentMix", "Seating"]
+__all__ = ["LEARNER", "SNAPSHOT", "OpponentMix", "Seating", "learner_seat"]
 
 LEARNER = 0  # a player is 0, 1 + the number of a bot, or SNAPSHOT + the number of a snapshot
 SNAPSHOT = 1000
@@ -61,6 +61,12 @@ class OpponentMix:
 
 
 @kernel
+def learner_seat(table, game, seats):
+    """The seat that is always the learner's: it moves with the games, also against a button that does the same."""
+    return (table + game + game // seats) % seats
+
+
+@kernel
 def _seat_tables(player, table, game, codes, cumulative, snapshots, seed):
     """Draw the players of new games. Writes player."""
     seats = player.shape[1]
@@ -72,7 +78,7 @@ def _seat_tables(player, table, game, codes, cumulative, snapshots, seed):
             if code == _PAST:
                 draw = bounded(scramble(stream_next(state)), max(1, len(snapshots)))
                 code = SNAPSHOT + snapshots[draw] if len(snapshots) else LEARNER
-            player[t, seat] = LEARNER if seat == (t + g) % seats else code
+            player[t, seat] = LEARNER if seat == learner_seat(t, g, seats) else code
 
 
 class Seating:

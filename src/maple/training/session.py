@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -169,8 +169,6 @@ class _Session:
         none = np.zeros(0, self.game.spec.figures), np.zeros(0, np.int64)
         self.window.add(self.trainer.counters.steps, *none)
         self.trainer.run(self._after_update)
-        done = self.trainer.budget.progress(self.trainer.counters.steps, self.trainer.counters.elapsed_s)
-        self.last = replace(self.last, progress=done, eta_s=0.0 if done >= 1.0 else self.last.eta_s)
         if self.trainer.counters.steps > self.saved_steps or latest_checkpoint(self.run.checkpoints) is None:
             self._save()
         return self.last

@@ -1,0 +1,116 @@
+"""The command line from the outside: what it prints, what it answers to mistakes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TINY = [
+    "--set",
+    "tables=48",
+    "--set",
+    "net.hidden=[16, 8]",
+    "--set",
+    "afterstate.horizon=720",
+    "--set",
+    "probe_hands=30",
+]
+
+
+def maple(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "maple.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    done = maple("train", "ofc", "--run", "tiny", "--runs-dir", folder, "--steps", "1500", "--json", *TINY)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["steps"] >= 1500
+    assert report["run"] == "tiny"
+    return folder
+
+
+def test_eval_gives_the_promised_figures(runs: Path) -> None:
+    done = maple(
+        "eval", "tiny", "--runs-dir", runs, "--against", "random,random", "--hands", "60", "--seed", "3", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert {"points_per_hand", "ci95", "foul", "royalty", "fantasyland_entry", "hands"} <= figures.keys()
+    assert figures["ci95"][0] < figures["points_per_hand"] < figures["ci95"][1]
+    assert figures["hands"] >= 60
+    assert 0 <= figures["foul"] <= 1
+    again = maple("eval", runs / "tiny", "--hands", "60", "--seed", "3", "--json")
+    assert json.loads(again.stdout)["points_per_hand"] == figures["points_per_hand"]
+
+
+def test_eval_takes_the_games_options(runs: Path) -> None:
+    done = maple("eval", "tiny", "--runs-dir", runs, "--hands", "60", "--set", "game.fantasyland=off", "--json")
+    figures = json.loads(done.stdout)
+    assert figures["hands"] == 60
+    assert figures["game"]["fantasyland"] == "off"
+
+
+def test_the_same_command_goes_on(runs: Path) -> None:
+    done = maple("train", "ofc", "--run", "tiny", "--runs-dir", runs, "--steps", "3000", "--json", *TINY)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps"] >= 3000
+
+
+def test_games_and_doctor_speak_json() -> None:
+    games = json.loads(maple("games", "--json").stdout)
+    assert games["games"]["ofc"]["options"]["fantasyland"] == "progressive"
+    found = json.loads(maple("doctor", "--json").stdout)
+    assert found["cores"] >= 1
+    assert "torch" in found["versions"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train", "ofx"], "there is no game 'ofx'"),
+        (["train", "ofc", "--preset", "sped"], "there is no preset 'sped'"),
+        (["train", "ofc", "--set", "game.seats=5"], "game.seats = 5 cannot be used"),
+        (["train", "ofc", "--set", "algoo=ppo"], "there is no setting 'algoo'"),
+        (["train", "ofc", "--opponents", "self:0.5,nobody:0.5"], "there is no 'nobody'"),
+        (["train", "ofc", "--steps", "0"], "steps = 0 cannot be used"),
+        (["eval", "never-trained"], "there is no run 'never-trained'"),
+        (["bench", "train", "ofc", "--peer", "sb4"], "there is no peer 'sb4'"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_code_2(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    runs_dir = [] if arguments[0] == "bench" else ["--runs-dir", str(tmp_path)]
+    done = maple(*arguments, *runs_dir)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_checkpoint_is_told_of(runs: Path) -> None:
+    newest = sorted((runs / "tiny" / "checkpoints").iterdir())[-1]
+    content = (newest / "checkpoint.json").read_text()
+    (newest / "checkpoint.json").write_text(content[: len(content) // 2])
+    for command in (["eval", "tiny", "--runs-dir", runs], ["train", "ofc", "--run", "tiny", "--runs-dir", runs, *TINY]):
+        done = maple(*command)
+        assert done.returncode == 2
+        assert "is damaged" in done.stderr
+        assert "Traceback" not in done.stderr
+    (newest / "checkpoint.json").write_text(content.replace('"format": 1', '"format": 99'))
+    done = maple("eval", "tiny", "--runs-dir", runs)
+    assert done.returncode == 2
+    assert "has format 99" in done.stderr
+    (newest / "checkpoint.json").write_text(content)
+
+
+def test_help_teaches() -> None:
+    text = maple("train", "--help").stdout
+    assert "maple train ofc --minutes 5" in text

@@ -1,0 +1,91 @@
+"""Settings: later wins, unknown is an error, and every field is read somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+import maple
+from maple.core.config import Config, load_config, preset_names
+from maple.core.errors import ConfigError, GameError
+from maple.games import GAMES, game_settings, make_game
+
+
+def test_later_wins() -> None:
+    assert load_config("ofc").algo == "afterstate"
+    assert load_config("ofc", "sb3").algo == "ppo"
+    assert load_config("ofc", "sb3", ["algo=afterstate"]).algo == "afterstate"
+    assert load_config("ofc", "sb3", ["seed=4"], flags={"seed": 5, "steps": None}).seed == 5
+    assert load_config("ofc", "sb3", ["ppo.epochs=3"]).ppo.minibatch == 256
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_loads(preset: str) -> None:
+    assert load_config("ofc", preset).name == "ofc"
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (["afterstate.lamda=1"], "there is no setting 'afterstate.lamda'; did you mean 'afterstate.lam'"),
+        (["nonsense=1"], "there is no setting 'nonsense'"),
+        (["ppo.epochs=0"], "ppo.epochs = 0 cannot be used"),
+        (["ppo.epochs=many"], "ppo.epochs = 'many' cannot be used"),
+        (["algo=dqn"], "algo = 'dqn' cannot be used"),
+        (["seed"], "has no value"),
+        (["seed.deep=1", "seed=[1"], "cannot be read"),
+        (["tables=0"], "tables = 0 cannot be used"),
+    ],
+)
+def test_bad_settings_get_a_sentence(settings: list[str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        load_config("ofc", settings=settings)
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'speed'"):
+        load_config("ofc", "sped")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"seats": 4}, "game.seats = 4 cannot be used"),
+        ({"jokers": 1}, "game.jokers = 1 cannot be used"),
+        ({"fantasylnd": "off"}, "did you mean 'fantasyland'"),
+        ({"variant": "turbo"}, "game.variant = 'turbo' cannot be used"),
+    ],
+)
+def test_bad_game_options_get_a_sentence(options: dict[str, object], sentence: str) -> None:
+    with pytest.raises(GameError, match=re.escape(sentence)):
+        make_game("ofc", options)
+
+
+def test_an_unknown_game_names_the_nearest() -> None:
+    with pytest.raises(GameError, match="did you mean 'ofc'"):
+        make_game("ofcc")
+
+
+def test_off_means_off() -> None:
+    config = load_config("ofc", settings=["game.fantasyland=off"])
+    assert make_game("ofc", config.game).settings.model_dump()["fantasyland"] == "off"
+
+
+def _leaves(model: type[BaseModel]) -> list[str]:
+    names = []
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        is_section = isinstance(inner, type) and issubclass(inner, BaseModel)
+        names += _leaves(inner) if is_section else [name]  # type: ignore[arg-type]
+    return names
+
+
+def test_every_setting_is_read_somewhere() -> None:
+    package = Path(maple.__file__).parent
+    text = "\n".join(p.read_text() for p in package.rglob("*.py") if p.name != "config.py")
+    for name in [*_leaves(Config), *(leaf for game in GAMES for leaf in _leaves(game_settings(game)))]:
+        if name not in ("name", "horizon"):  # read through load_config and Config.horizon
+            assert re.search(rf"\.{name}\b", text), f"nobody reads {name}"
