@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,29 @@ from maple.core.errors import ActionError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Keys, Options, Outcome, Step
 from maple.core.threads import Team
-from maple.games.contract import Game
+from maple.games.contract import Game, Tables
 
 __all__ = ["NativeArena"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Tables [lo, hi) that play by the same options; the arrays are their rows of the arena's."""
+
+    tables: Tables
+    lo: int
+    hi: int
+    keys: Keys
+    reward: NDArray[np.float32]
+    view: NDArray[np.uint64]
+    action: NDArray[np.int32]
+
+
 class NativeArena:
-    """Tables of a native game. Each has one decision waiting at any time, so a Step has a row for each table."""
+    """Tables of a native game. Each has one decision waiting at any time, so a Step has a row for each table.
+
+    `variants` are games of the same shape with other options, and how many of the tables (the last ones) play them.
+    """
 
     def __init__(
         self,
@@ -31,16 +49,18 @@ class NativeArena:
         check: bool = True,
         first_table: int = 0,
         tables_per_deal: int = 1,
+        variants: Sequence[tuple[Game, int]] = (),
         owns_team: bool = False,
     ) -> None:
-        self.spec: GameSpec = game.spec
+        spec = game.spec
+        self.spec: GameSpec = spec
         self.tables = tables
         self.game = game
         self._team = team
         self._owns_team = owns_team
         self._check = check
-        spec = game.spec
-        self._tables = game.tables(tables, seed, first_table, tables_per_deal)
+        self._options = options
+        self._observations = observations or check
         self._keys = Keys(
             table=np.arange(first_table, first_table + tables, dtype=np.int32),
             game=np.zeros(tables, np.int64),
@@ -50,12 +70,16 @@ class NativeArena:
         self._reward = np.zeros((tables, len(spec.signals)), np.float32)
         self._view = np.zeros((tables, spec.view), np.uint64)
         self._action = np.zeros(tables, np.int32)
-        self._observations = observations or check
         self._observation = np.zeros((tables, spec.observation if self._observations else 0), np.uint8)
         self._mask = np.zeros((tables, spec.actions if self._observations else 0), np.bool_)
         self._count = np.zeros(tables, np.int64)
-        self._options = options
-        team.run(self._tables.start, tables)
+        self._blocks: list[_Block] = []
+        lo = 0
+        for rules, count in ((game, tables - sum(count for _, count in variants)), *variants):
+            own = rules.tables(count, seed, first_table + lo, tables_per_deal)
+            self._blocks.append(self._block(own, lo, lo + count))
+            lo += count
+        team.run(self._start, tables)
 
     def recv(self) -> Step:
         """Every table's waiting decision, encoded; every game that the last send() ended."""
@@ -68,16 +92,18 @@ class NativeArena:
         if self._check:
             self._refuse_illegal(action)
         self._action[:] = action
-        self._team.run(self._tables.play, self.tables, self._action)
+        self._team.run(self._play, self.tables)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The tables' records and the games that ended in the last send()."""
-        return {"tables": self._tables.state, "ended": self._tables.ended, "last_view": self._tables.last_view}
+        return {name: np.concatenate(arrays) for name, arrays in self._arrays().items()}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what state() gave."""
-        for name, array in self.state().items():
-            array[...] = state[name].view(array.dtype).reshape(array.shape)
+        for name, arrays in self._arrays().items():
+            for block, array in zip(self._blocks, arrays, strict=True):
+                rows = np.ascontiguousarray(state[name][block.lo : block.hi])
+                array[...] = rows.view(array.dtype).reshape(array.shape)
 
     def close(self) -> None:
         """End the team of threads, if it is the arena's own."""
@@ -90,10 +116,39 @@ class NativeArena:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _block(self, tables: Tables, lo: int, hi: int) -> _Block:
+        rows, keys = slice(lo, hi), self._keys
+        own = Keys(keys.table[rows], keys.game[rows], keys.seat[rows], keys.decision[rows])
+        return _Block(tables, lo, hi, own, self._reward[rows], self._view[rows], self._action[rows])
+
+    def _arrays(self) -> dict[str, list[NDArray[Any]]]:
+        blocks = [block.tables for block in self._blocks]
+        return {
+            "tables": [tables.state for tables in blocks],
+            "ended": [tables.ended for tables in blocks],
+            "last_view": [tables.last_view for tables in blocks],
+        }
+
+    def _within(self, lo: int, hi: int) -> Iterator[tuple[_Block, int, int]]:
+        """The blocks that tables [lo, hi) belong to, and the range in each."""
+        for block in self._blocks:
+            a, b = max(lo, block.lo), min(hi, block.hi)
+            if a < b:
+                yield block, a - block.lo, b - block.lo
+
+    def _start(self, lo: int, hi: int) -> None:
+        for block, a, b in self._within(lo, hi):
+            block.tables.start(a, b)
+
     def _encode(self, lo: int, hi: int) -> None:
-        self._tables.decisions(self._keys, self._reward, self._view, lo, hi)
+        for block, a, b in self._within(lo, hi):
+            block.tables.decisions(block.keys, block.reward, block.view, a, b)
         if self._observations:
             self.game.observe(self._view, self._observation, self._mask, lo, hi)
+
+    def _play(self, lo: int, hi: int) -> None:
+        for block, a, b in self._within(lo, hi):
+            block.tables.play(block.action, a, b)
 
     def _describe(self) -> Options:
         spec = self.spec.options
@@ -106,16 +161,17 @@ class NativeArena:
         return options
 
     def _ended(self) -> Ended:
-        ended = self._tables.ended
-        rows = np.flatnonzero(ended["how"] != Outcome.PLAYING)
-        figures = ended[rows]
+        found = [np.flatnonzero(block.tables.ended["how"] != Outcome.PLAYING) for block in self._blocks]
+        pairs = list(zip(self._blocks, found, strict=True))
+        rows = np.concatenate([own + block.lo for block, own in pairs])
+        figures = np.concatenate([block.tables.ended[own] for block, own in pairs])
         return Ended(
             table=self._keys.table[rows],
             game=self._keys.game[rows] - 1,
             outcome=figures["how"],
             reward=figures["reward"][:, : self.spec.seats],
             figures=figures,
-            last_view=self._tables.last_view[rows],
+            last_view=np.concatenate([block.tables.last_view[own] for block, own in pairs]),
         )
 
     def _refuse_illegal(self, action: NDArray[Any]) -> None:

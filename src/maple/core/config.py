@@ -21,6 +21,7 @@ __all__ = [
     "NetConfig",
     "OptimizerConfig",
     "PpoConfig",
+    "PracticeConfig",
     "SnapshotConfig",
     "load_config",
     "preset_names",
@@ -82,6 +83,13 @@ class AfterstateConfig(_Section):
     caution: float = Field(1.5, ge=0, description="how much reward a player gives to avoid the game's risk (a foul)")
 
 
+class PracticeConfig(_Section):
+    """A variant of the game that some tables play, so that the agent knows it too."""
+
+    share: float = Field(gt=0, lt=1, description="of the tables")
+    game: dict[str, Any] = Field(description="the options that differ")
+
+
 class SnapshotConfig(_Section):
     """The run's own past, for `past` opponents."""
 
@@ -94,6 +102,7 @@ class Config(_Section):
 
     name: str = Field(description="the game")
     game: dict[str, Any] = Field(default_factory=dict, description="the game's own options")
+    practice: list[PracticeConfig] = Field(default_factory=list, description="variants played beside the game")
     algo: Literal["afterstate", "ppo"] = "afterstate"
     seed: int = Field(0, ge=0, lt=2**63)
     steps: int | None = Field(None, ge=1, description="decisions that enter learning, in the whole run")

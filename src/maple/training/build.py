@@ -12,6 +12,7 @@ from maple.arena.native import NativeArena
 from maple.core.config import Config
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
+from maple.games import make_game
 from maple.games.contract import Game
 from maple.learn.rollout import Rollout
 from maple.nets.policy import OptionValue
@@ -54,10 +55,14 @@ def build_trainer(config: Config, game: Game, team: Team) -> Trainer:
     tables = config.tables or AUTO_TABLES
     net = make_policy(config, Seen(game, team), choose_device(config))
     learner = AfterstateLearner(net, config) if isinstance(net, OptionValue) else PpoLearner(net, config)
+    variants = [
+        (make_game(config.name, {**config.game, **practice.game}), round(practice.share * tables))
+        for practice in config.practice
+    ]
     signals = len(spec.signals)
     values = signals if isinstance(net, OptionValue) else 1
     return Trainer(
-        arena=NativeArena(game, tables, config.seed, team, observations=False, check=False),
+        arena=NativeArena(game, tables, config.seed, team, observations=False, check=False, variants=variants),
         actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed),
         learner=learner,
         rollout=Rollout(config.horizon, tables, spec.seats, spec.view, values, signals),
