@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maple.core.kernels import ctz, kernel
+from maple.core.kernels import kernel
 from maple.games.ofc.evaluate import (
     BOTTOM,
     FULL,
@@ -55,28 +55,48 @@ def _candidates(cards, size):
     where = np.empty(total, np.int64)
     mask = np.empty(total, np.uint64)
     key = np.empty(total, np.int64)
-    subset, found = np.int64((1 << size) - 1), 0
-    while subset < (np.int64(1) << n):
-        word, rest = np.uint64(0), subset
-        while rest:
-            word |= _1 << np.uint64(cards[ctz(np.uint64(rest))])
-            rest &= rest - 1
-        where[found], mask[found], key[found] = subset, word, wild_key(word, NO_LIMIT)
-        found += 1
-        low = subset & -subset  # the next subset of the same size, in numeric order
-        ripple = subset + low
-        subset = ripple | (((subset ^ ripple) >> 2) // low)
+    at = np.empty(size, np.int64)  # positions in the hand, ascending
+    below = np.empty((size + 1, 2), np.uint64)  # position bits and cards of the first so many
+    below[0] = 0
+    depth, found = 0, 0
+    at[0] = 0
+    while depth >= 0:
+        place = at[depth]
+        if place > n - size + depth:
+            depth -= 1
+            if depth >= 0:
+                at[depth] += 1
+            continue
+        below[depth + 1, 0] = below[depth, 0] | (_1 << np.uint64(place))
+        below[depth + 1, 1] = below[depth, 1] | (_1 << np.uint64(cards[place]))
+        if depth == size - 1:
+            where[found], mask[found] = below[size, 0], below[size, 1]
+            key[found] = wild_key(mask[found], NO_LIMIT)
+            found += 1
+            at[depth] += 1
+        else:
+            depth += 1
+            at[depth] = place + 1
     return where, mask, key
 
 
 @kernel
 def _by_strength(where, mask, key):
-    """The candidates in order of their keys, strongest first."""
-    packed = np.empty(key.shape[0], np.int64)
-    for i in range(key.shape[0]):
-        packed[i] = -(key[i] << 13 | i)
-    packed.sort()
-    order = (-packed) & 8191
+    """The candidates in order of their keys, strongest first: a radix sort, twelve bits at a time."""
+    n = key.shape[0]
+    order, other = np.arange(n), np.empty(n, np.int64)
+    start = np.empty(4097, np.int64)
+    for shift in (0, 12):
+        start[:] = 0
+        for i in range(n):
+            start[4096 - ((key[i] >> shift) & 4095)] += 1
+        for digit in range(1, 4097):
+            start[digit] += start[digit - 1]
+        for i in range(n):
+            digit = 4095 - ((key[order[i]] >> shift) & 4095)
+            other[start[digit]] = order[i]
+            start[digit] += 1
+        order, other = other, order
     return where[order], mask[order], key[order]
 
 
