@@ -6,9 +6,9 @@ import numpy as np
 
 from maple.core.kernels import ctz, kernel, popcount
 from maple.core.rng import Purpose, bounded, key, scramble, stream_next
-from maple.games.ofc.encode import HAND, LEGAL_ACTIONS, LEGAL_COUNT, legal_set, unseen
-from maple.games.ofc.evaluate import board_keys, is_foul, pair_score, row_key, royalties
-from maple.games.ofc.rules import ROW_SIZE, free_places, place_cards
+from maple.games.ofc.encode import HAND, LEGAL_ACTIONS, LEGAL_COUNT, SEATS, legal_set, meta, unseen
+from maple.games.ofc.evaluate import NO_LIMIT, board_keys, is_foul, row_key, row_royalty, royalties, wild_key
+from maple.games.ofc.rules import free_places, place_cards
 
 __all__ = ["play_random", "play_rollout", "play_safe"]
 
@@ -71,53 +71,142 @@ def play_safe(view, seed, table, game, seat, decision, action, lo, hi):
 
 
 @kernel
-def _complete(board, deck, cursor):
-    """Fill a board with the next cards of `deck`; returns where the deck then stands. Writes board."""
-    for row in range(3):
-        for _ in range(ROW_SIZE[row] - popcount(board[row])):
-            board[row] |= _1 << np.uint64(deck[cursor])
-            cursor += 1
-    return cursor
+def _distinct_rows(view, legal, row, row_count, which):
+    """The rows that the options lead to: option o has row[r, which[o, r]]. Writes row, row_count, which."""
+    board, discards = np.empty(3, np.uint64), np.empty(1, np.uint64)
+    row_count[:] = 0
+    for option in range(LEGAL_COUNT[legal]):
+        board[:] = view[:3]
+        place_cards(board, discards, view[HAND], np.int64(LEGAL_ACTIONS[legal, option]))
+        for r in range(3):
+            at = 0
+            while at < row_count[r] and row[r, at] != board[r]:
+                at += 1
+            row[r, at], which[option, r] = board[r], at
+            row_count[r] = max(row_count[r], at + 1)
 
 
 @kernel
-def _appraise(board, seat, keys, foul, royalty):
-    """Keys, foul and royalties of a complete board. Writes keys, foul, royalty at `seat`."""
-    top, middle, bottom = board_keys(board[0], board[1], board[2])
-    keys[seat, 0], keys[seat, 1], keys[seat, 2] = top, middle, bottom
-    foul[seat] = is_foul(top, middle, bottom)
-    royalty[seat] = 0 if foul[seat] else royalties(top, middle, bottom)
+def _draw_unseen(deck, cards, count, state):
+    """Bring `count` random cards to the front of `deck`, which has `cards`; returns the stream. Writes deck."""
+    for i in range(count):
+        state = stream_next(state)
+        j = i + bounded(scramble(state), cards - i)
+        deck[i], deck[j] = deck[j], deck[i]
+    return state
+
+
+@kernel
+def _places_left(view):
+    """Free places on all boards, mine and the other seats'."""
+    places = 0
+    for word in range(3 * meta(view, SEATS)):
+        places += free_places(view[word], word % 3)
+    return places
+
+
+@kernel
+def _filled(cards, row, deck, cursor):
+    """A row completed with the cards of `deck` from `cursor` on."""
+    for i in range(free_places(cards, row)):
+        cards |= _1 << np.uint64(deck[cursor + i])
+    return cards
+
+
+@kernel
+def _complete_others(view, deck, keys, foul):
+    """Complete the other seats' boards from the front of `deck`. Writes keys, foul.
+
+    Returns the cards used, the points that a foul of mine makes, and those that a legal board makes before its rows.
+    """
+    cursor, foul_points, legal_points = 0, 0, 0
+    board = np.empty(3, np.uint64)
+    for other in range(1, meta(view, SEATS)):
+        for r in range(3):
+            board[r] = _filled(view[3 * other + r], r, deck, cursor)
+            cursor += free_places(view[3 * other + r], r)
+        top, middle, bottom = board_keys(board[0], board[1], board[2])
+        keys[other, 0], keys[other, 1], keys[other, 2] = top, middle, bottom
+        foul[other] = is_foul(top, middle, bottom)
+        if foul[other]:
+            legal_points += 6
+        else:
+            foul_points -= 6 + royalties(top, middle, bottom)
+            legal_points -= royalties(top, middle, bottom)
+    return cursor, foul_points, legal_points
+
+
+@kernel
+def _row_points(view, r, strength, keys, foul):
+    """Points that my row makes of all seats by itself, and the seats that it beats and loses to, as bits."""
+    seats, won, lost = meta(view, SEATS), 0, 0
+    points = (seats - 1) * row_royalty(r, strength)
+    for other in range(1, seats):
+        if not foul[other]:
+            won |= (strength > keys[other, r]) << other
+            lost |= (strength < keys[other, r]) << other
+            points += (strength > keys[other, r]) - (strength < keys[other, r])
+    return points, won, lost
+
+
+@kernel
+def _scoops(won, lost):
+    """Points for the seats that all three rows beat or lose to."""
+    return 3 * (popcount(np.uint64(won)) - popcount(np.uint64(lost)))
+
+
+@kernel
+def _at_most(strength, cards, limit):
+    """The strength of a row that may not beat `limit`, where its jokers can step down; as it was where they cannot."""
+    if strength <= limit or cards <= _DECK:
+        return strength
+    lower = wild_key(cards, limit)
+    return lower if lower >= 0 else strength
+
+
+@kernel
+def _score_options(view, options, row, row_count, which, deck, total):
+    """Complete all boards with the cards of `deck` and add up each option's points. Writes total."""
+    full, strength = np.empty((3, 32), np.uint64), np.empty((3, 32), np.int64)
+    points, won, lost = np.empty((3, 32), np.int64), np.empty((3, 32), np.int64), np.empty((3, 32), np.int64)
+    keys, foul = np.empty((3, 3), np.int64), np.empty(3, np.bool_)
+    cursor, foul_points, legal_points = _complete_others(view, deck, keys, foul)
+    for r in range(3):
+        for at in range(row_count[r]):
+            full[r, at] = _filled(row[r, at], r, deck, cursor)
+            strength[r, at] = wild_key(full[r, at], NO_LIMIT)
+            points[r, at], won[r, at], lost[r, at] = _row_points(view, r, strength[r, at], keys, foul)
+        cursor += free_places(view[r], r)
+    for option in range(options):
+        t, m, b = which[option, 0], which[option, 1], which[option, 2]
+        middle = _at_most(strength[1, m], full[1, m], strength[2, b])
+        top = _at_most(strength[0, t], full[0, t], middle)
+        if is_foul(top, middle, strength[2, b]):
+            total[option] += foul_points
+        else:
+            scoops = _scoops(won[0, t] & won[1, m] & won[2, b], lost[0, t] & lost[1, m] & lost[2, b])
+            total[option] += legal_points + points[0, t] + points[1, m] + points[2, b] + scoops
 
 
 @kernel
 def play_rollout(view, seed, table, game, seat, decision, action, lo, hi):
-    """Flat Monte Carlo: the option that scores best when all boards are filled at random. Writes action."""
-    deck, total = np.empty(54, np.uint8), np.empty(243, np.float64)
-    board, discards = np.empty(3, np.uint64), np.empty(1, np.uint64)
-    keys, foul, royalty = np.empty((3, 3), np.int64), np.empty(3, np.bool_), np.empty(3, np.int64)
+    """Flat Monte Carlo: the option that scores best when all boards are filled at random. Writes action.
+
+    Each of my rows has its own cards of a sample, so a row is scored once for all options that share it.
+    """
+    deck, total = np.empty(54, np.uint8), np.empty(243, np.int64)
+    row, row_count, which = np.empty((3, 32), np.uint64), np.empty(3, np.int64), np.empty((243, 3), np.int64)
     for i in range(lo, hi):
         legal = legal_set(view[i])
-        count, cards, rest = LEGAL_COUNT[legal], 0, unseen(view[i])
+        options, cards, rest = LEGAL_COUNT[legal], 0, unseen(view[i])
         while rest:
             deck[cards] = ctz(rest)
             rest &= rest - _1
             cards += 1
+        _distinct_rows(view[i], legal, row, row_count, which)
         total[:] = 0
         state = key(seed, _BOT, table[i], game[i], seat[i], decision[i], 0)
-        for _ in range(_FIRST_STREET_SAMPLES if count > 27 else _LATER_SAMPLES):
-            for j in range(cards - 1):
-                state = stream_next(state)
-                swap = j + bounded(scramble(state), cards - j)
-                deck[j], deck[swap] = deck[swap], deck[j]
-            cursor = 0
-            for other in (1, 2):
-                board[:] = view[i, 3 * other : 3 * other + 3]
-                cursor = _complete(board, deck, cursor)
-                _appraise(board, other, keys, foul, royalty)
-            for option in range(count):
-                board[:] = view[i, :3]
-                place_cards(board, discards, view[i, HAND], np.int64(LEGAL_ACTIONS[legal, option]))
-                _complete(board, deck, cursor)
-                _appraise(board, 0, keys, foul, royalty)
-                total[option] += pair_score(keys, foul, royalty, 0, 1) + pair_score(keys, foul, royalty, 0, 2)
-        action[i] = LEGAL_ACTIONS[legal, np.argmax(total[:count])]
+        for _ in range(_FIRST_STREET_SAMPLES if options > 27 else _LATER_SAMPLES):
+            state = _draw_unseen(deck, cards, _places_left(view[i]), state)
+            _score_options(view[i], options, row, row_count, which, deck, total)
+        action[i] = LEGAL_ACTIONS[legal, np.argmax(total[:options])]
