@@ -7,7 +7,7 @@ import numpy as np
 from maple.core.kernels import ctz, kernel, popcount
 from maple.core.rng import Purpose, bounded, key, scramble, stream_next
 from maple.games.ofc.encode import HAND, LEGAL_ACTIONS, LEGAL_COUNT, SEATS, legal_set, meta, unseen
-from maple.games.ofc.evaluate import NO_LIMIT, board_keys, is_foul, row_key, row_royalty, royalties, wild_key
+from maple.games.ofc.evaluate import NO_LIMIT, board_keys, is_foul, row_royalty, royalties, wild_key
 from maple.games.ofc.rules import free_places, place_cards
 
 __all__ = ["play_random", "play_rollout", "play_safe"]
@@ -15,6 +15,9 @@ __all__ = ["play_random", "play_rollout", "play_safe"]
 _BOT = int(Purpose.BOT)
 _1 = np.uint64(1)
 _DECK = np.uint64((1 << 52) - 1)
+_CLUBS = np.uint64(0x1111111111111)
+_CATEGORY = 1 << 20  # a key in these units: whole numbers are categories, the ranks are its fraction
+_CERTAIN_FOUL = 100.0
 _FIRST_STREET_SAMPLES, _LATER_SAMPLES = 64, 192
 
 
@@ -28,31 +31,18 @@ def play_random(view, seed, table, game, seat, decision, action, lo, hi):
 
 
 @kernel
-def _rank_sum(cards):
-    total = 0
-    while cards:
-        total += ctz(cards) >> 2
-        cards &= cards - _1
-    return total
-
-
-@kernel
 def _safety(board):
-    """How far a board is from a foul: rows in order first, then made hands and high cards low down."""
-    worth = 0.0
-    strength = np.empty(3, np.float64)
-    for row in range(3):
-        cards = board[row] & _DECK
-        made = row_key(cards)
-        category, lead = made >> 20, (made >> 16) & 15
-        strength[row] = 14.0 * category + lead if cards else 0.0
-        worth += (0.05 + 0.35 * row) * category * 14.0 + (0.1 * row - 0.15) * _rank_sum(cards)
-    for row in range(2):
-        gap = strength[row] - strength[row + 1]
-        waiting = free_places(board[row + 1], row + 1)
-        if gap > 0:
-            worth -= 3.0 * gap / (1.0 + 0.5 * waiting) + (200.0 if waiting == 0 else 0.0)
-    return worth
+    """What the rule player likes: a strong bottom or a flush draw there, rows in order, the middle filled early."""
+    top = wild_key(board[0], NO_LIMIT) / _CATEGORY
+    middle = wild_key(board[1], NO_LIMIT) / _CATEGORY
+    bottom = wild_key(board[2], NO_LIMIT) / _CATEGORY
+    worth = 0.3 * top + 0.3 * middle + bottom - 0.05 * free_places(board[1], 1)
+    worth -= 5.0 * (max(0.0, top - middle) + max(0.0, middle - bottom))
+    if (top > middle and free_places(board[1], 1) == 0) or (middle > bottom and free_places(board[2], 2) == 0):
+        worth -= _CERTAIN_FOUL
+    naturals = board[2] & _DECK
+    one_suit = not (naturals & ~(_CLUBS << np.uint64(ctz(naturals) & 3)))
+    return worth + (2.0 * max(0, popcount(board[2]) - 2) if one_suit else 0.0)
 
 
 @kernel
