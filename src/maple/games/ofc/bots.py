@@ -7,7 +7,7 @@ import numpy as np
 from maple.core.kernels import ctz, kernel, popcount
 from maple.core.rng import Purpose, bounded, key, scramble, stream_next
 from maple.games.ofc.encode import HAND, LEGAL_ACTIONS, LEGAL_COUNT, SEATS, legal_set, meta, unseen
-from maple.games.ofc.evaluate import NO_LIMIT, board_keys, is_foul, row_royalty, royalties, wild_key
+from maple.games.ofc.evaluate import best_key, board_keys, is_foul, key_at_most, row_royalty, royalties
 from maple.games.ofc.rules import free_places, place_cards
 
 __all__ = ["play_random", "play_rollout", "play_safe"]
@@ -33,9 +33,9 @@ def play_random(view, seed, table, game, seat, decision, action, lo, hi):
 @kernel
 def _safety(board):
     """What the rule player likes: a strong bottom or a flush draw there, rows in order, the middle filled early."""
-    top = wild_key(board[0], NO_LIMIT) / _CATEGORY
-    middle = wild_key(board[1], NO_LIMIT) / _CATEGORY
-    bottom = wild_key(board[2], NO_LIMIT) / _CATEGORY
+    top = best_key(board[0]) / _CATEGORY
+    middle = best_key(board[1]) / _CATEGORY
+    bottom = best_key(board[2]) / _CATEGORY
     worth = 0.3 * top + 0.3 * middle + bottom - 0.05 * free_places(board[1], 1)
     worth -= 5.0 * (max(0.0, top - middle) + max(0.0, middle - bottom))
     if (top > middle and free_places(board[1], 1) == 0) or (middle > bottom and free_places(board[2], 2) == 0):
@@ -146,15 +146,6 @@ def _scoops(won, lost):
 
 
 @kernel
-def _at_most(strength, cards, limit):
-    """The strength of a row that may not beat `limit`, where its jokers can step down; as it was where they cannot."""
-    if strength <= limit or cards <= _DECK:
-        return strength
-    lower = wild_key(cards, limit)
-    return lower if lower >= 0 else strength
-
-
-@kernel
 def _score_options(view, options, row, row_count, which, deck, total):
     """Complete all boards with the cards of `deck` and add up each option's points. Writes total."""
     full, strength = np.empty((3, 32), np.uint64), np.empty((3, 32), np.int64)
@@ -164,14 +155,14 @@ def _score_options(view, options, row, row_count, which, deck, total):
     for r in range(3):
         for at in range(row_count[r]):
             full[r, at] = _filled(row[r, at], r, deck, cursor)
-            strength[r, at] = wild_key(full[r, at], NO_LIMIT)
+            strength[r, at] = best_key(full[r, at])
             points[r, at], won[r, at], lost[r, at] = _row_points(view, r, strength[r, at], keys, foul)
         cursor += free_places(view[r], r)
     for option in range(options):
         t, m, b = which[option, 0], which[option, 1], which[option, 2]
-        middle = _at_most(strength[1, m], full[1, m], strength[2, b])
-        top = _at_most(strength[0, t], full[0, t], middle)
-        if is_foul(top, middle, strength[2, b]):
+        middle = key_at_most(full[1, m], strength[1, m], strength[2, b])
+        top = key_at_most(full[0, t], strength[0, t], middle)  # a row that stepped down keeps its points: rare enough
+        if middle < 0 or top < 0:
             total[option] += foul_points
         else:
             scoops = _scoops(won[0, t] & won[1, m] & won[2, b], lost[0, t] & lost[1, m] & lost[2, b])
