@@ -56,7 +56,7 @@ _FLUSH = 136  # one suit so far: cards of it × unseen of it; the last is "no fl
 _STRAIGHT = _FLUSH + 71  # straight still possible: cards × scarcest missing rank; the last is "no straight any more"
 _MADE = _STRAIGHT + 26  # category of what is there
 _STRENGTH = _MADE + 9  # strength of a complete row on a scale common to all rows
-MY_ROW = _STRENGTH + 18
+MY_ROW = _STRENGTH + 18  # as many as _SCALE has
 # Features of an opponent's row.
 THEIR_ROW = 52 + 6 + 6 + 9
 # Features of the decision.
@@ -155,7 +155,7 @@ def _describe_mine(row, cards, rest, out):
     n += 1
     if free == 0:
         level = 0
-        while level < _SCALE.shape[0] and key >= _SCALE[level]:
+        while level + 1 < _SCALE.shape[0] and key >= _SCALE[level + 1]:
             level += 1
         out[n] = base + _STRENGTH + level
         n += 1
@@ -204,7 +204,7 @@ def _describe_shared(view, rest, out):
     n += 4
     for other in range(2):
         cards = meta(view, NEXT_FANTASY + other)
-        out[n] = _FANTASY + 5 * other + max(0, cards - 13)
+        out[n] = _FANTASY + 5 * other + (max(14, cards) - 13 if cards else 0)  # regular OFC deals 13
         n += 1
     return n
 
