@@ -161,12 +161,18 @@ def _score_options(view, options, row, row_count, which, deck, total):
     for option in range(options):
         t, m, b = which[option, 0], which[option, 1], which[option, 2]
         middle = key_at_most(full[1, m], strength[1, m], strength[2, b])
-        top = key_at_most(full[0, t], strength[0, t], middle)  # a row that stepped down keeps its points: rare enough
+        top = key_at_most(full[0, t], strength[0, t], middle)
         if middle < 0 or top < 0:
             total[option] += foul_points
-        else:
-            scoops = _scoops(won[0, t] & won[1, m] & won[2, b], lost[0, t] & lost[1, m] & lost[2, b])
-            total[option] += legal_points + points[0, t] + points[1, m] + points[2, b] + scoops
+            continue
+        m_points, m_won, m_lost = points[1, m], won[1, m], lost[1, m]
+        t_points, t_won, t_lost = points[0, t], won[0, t], lost[0, t]
+        if middle < strength[1, m]:
+            m_points, m_won, m_lost = _row_points(view, 1, middle, keys, foul)
+        if top < strength[0, t]:
+            t_points, t_won, t_lost = _row_points(view, 0, top, keys, foul)
+        scoops = _scoops(t_won & m_won & won[2, b], t_lost & m_lost & lost[2, b])
+        total[option] += legal_points + t_points + m_points + points[2, b] + scoops
 
 
 @kernel
