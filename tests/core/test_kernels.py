@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ def test_bit_instructions_at_the_ends(word: int) -> None:
 
 
 @pytest.fixture
-def _fresh_cache_dir() -> None:
+def _fresh_cache_dir() -> Iterator[None]:
     kernels.cache_dir.cache_clear()
     yield
     kernels.cache_dir.cache_clear()
