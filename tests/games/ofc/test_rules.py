@@ -221,7 +221,7 @@ def test_uniform_random_play() -> None:
 def test_duplicate_deals_share_decks(seats: int) -> None:
     game = make_game("ofc", {"seats": seats, "fantasyland": "off"})
     tables = 4 * seats
-    decks = []
+    decks: list[np.ndarray] = []
     with Team(1) as team:
         arena = NativeArena(game, tables, 3, team, tables_per_deal=seats)
         for _ in range(2 * 5 * seats):
