@@ -169,3 +169,30 @@ def test_options_of_a_game_without_them_are_refused() -> None:
     plain.spec = replace(plain.spec, options=None)
     with Team(1) as team, pytest.raises(ActionError, match="ofc does not describe its options"):
         NativeArena(plain, 2, SEED, team, options=True).recv()
+
+
+def test_variants_play_as_they_would_alone(game: Game) -> None:
+    """Blocks of tables with other options are the same games as in arenas of their own."""
+    single = make_game("ofc", {"fantasyland": "off"})
+    with Team(3) as team:
+        mixed = NativeArena(game, TABLES, SEED, team, variants=[(single, 90)])
+        alone = NativeArena(game, 110, SEED, team), NativeArena(single, 90, SEED, team, first_table=110)
+        for _ in range(33):
+            step, parts = mixed.recv(), [arena.recv() for arena in alone]
+            np.testing.assert_array_equal(step.view, np.concatenate([part.view for part in parts]))
+            np.testing.assert_array_equal(step.reward, np.concatenate([part.reward for part in parts]))
+            np.testing.assert_array_equal(step.mask, np.concatenate([part.mask for part in parts]))
+            for name in ("table", "game", "outcome", "figures"):
+                both = np.concatenate([getattr(part.ended, name) for part in parts])
+                np.testing.assert_array_equal(getattr(step.ended, name), both)
+            action = np.zeros(TABLES, np.int32)
+            game.bot("safe")(step.view, SEED, step.keys, action, 0, TABLES)
+            mixed.send(action)
+            alone[0].send(action[:110])
+            alone[1].send(action[110:])
+        state = {name: array.copy() for name, array in mixed.state().items()}
+        before = mixed.recv().view.copy()
+        mixed.send(mixed.recv().mask.argmax(axis=1))
+        mixed.restore(state)
+        np.testing.assert_array_equal(mixed.recv().view, before)
+    assert len(set((step.view[:, 11] >> np.uint64(40) & np.uint64(255)).tolist())) == 2
