@@ -15,10 +15,12 @@ __all__ = [
     "BOTTOM",
     "MIDDLE",
     "TOP",
+    "best_key",
     "board_keys",
     "fantasyland_entry",
     "fantasyland_stay",
     "is_foul",
+    "key_at_most",
     "pair_score",
     "row_key",
     "royalties",
@@ -116,6 +118,20 @@ def _fill(cards, rank, same_suit):
         if same_suit:
             return cards
     return cards
+
+
+@kernel
+def best_key(cards):
+    """Strength of a row, complete or not, whose jokers are the best cards that are not in it."""
+    return wild_key(cards, NO_LIMIT) if cards >> _52 else row_key(cards)
+
+
+@kernel
+def key_at_most(cards, best, limit):
+    """The key of a row that may not beat `limit`, from its best key: jokers step down; -1 if it stays too strong."""
+    if best <= limit:
+        return best
+    return wild_key(cards, limit) if cards >> _52 else np.int64(-1)
 
 
 @kernel

@@ -27,7 +27,7 @@ from maple.games.ofc.encode import (
     meta,
     unseen,
 )
-from maple.games.ofc.evaluate import row_key
+from maple.games.ofc.evaluate import NO_LIMIT, best_key, key_at_most
 from maple.games.ofc.rules import FIRST_STREET_ACTIONS, SINGLE_CARD, free_places
 
 __all__ = [
@@ -56,7 +56,7 @@ _FLUSH = 136  # one suit so far: cards of it × unseen of it; the last is "no fl
 _STRAIGHT = _FLUSH + 71  # straight still possible: cards × scarcest missing rank; the last is "no straight any more"
 _MADE = _STRAIGHT + 26  # category of what is there
 _STRENGTH = _MADE + 9  # strength of a complete row on a scale common to all rows
-MY_ROW = _STRENGTH + 18
+MY_ROW = _STRENGTH + 18  # as many as _SCALE has
 # Features of an opponent's row.
 THEIR_ROW = 52 + 6 + 6 + 9
 # Features of the decision.
@@ -70,9 +70,12 @@ _RULE = _FANTASY + 2 * 5
 _SEATS = _RULE + 3
 _FOUL = _SEATS + 2
 _HAND = _FOUL + 2
-FEATURES = _HAND + 54
+_JOKERS = _HAND + 54  # jokers in a row, one or two: my three rows, then the opponents' six
+FEATURES = _JOKERS + 9 * 2
 
 _1 = np.uint64(1)
+_52 = np.uint64(52)
+_DECK = np.uint64((1 << 52) - 1)
 _ONES = np.uint64(0x1111111111111)
 _WINDOWS = np.array([sum(1 << 4 * ((low + i) % 13) for i in range(5)) for low in range(-1, 9)], dtype=np.uint64)
 _COUNT_BASE = np.array([0, 0, 4, 7, 9], dtype=np.int64)  # (count, unseen) packed: 4 + 3 + 2 + 1 pairs
@@ -112,10 +115,22 @@ def _scarcest_for_straight(ranks, rest):
 
 
 @kernel
+def _describe_jokers(place, cards, out, n):
+    """How many jokers a row holds, if any. Writes out from n on; returns the new length."""
+    jokers = popcount(cards >> _52)
+    if jokers:
+        out[n] = _JOKERS + 2 * place + jokers - 1
+        n += 1
+    return n
+
+
+@kernel
 def _describe_mine(row, cards, rest, out):
     """Features of my row. Writes out; returns how many."""
-    base, n, ranks = row * MY_ROW, 0, np.uint64(0)
-    left = cards
+    base, ranks = row * MY_ROW, np.uint64(0)
+    n = _describe_jokers(row, cards, out, 0)
+    naturals = cards & _DECK
+    left = naturals
     while left:
         rank = ctz(left) >> 2
         nibble = (cards >> np.uint64(4 * rank)) & np.uint64(15)
@@ -128,19 +143,19 @@ def _describe_mine(row, cards, rest, out):
     placed, free = popcount(cards), free_places(cards, row)
     out[n] = base + _FREE + free
     n += 1
-    key = row_key(cards)
-    if placed and row > 0:
-        suit = _suit_of(cards)
+    key = best_key(cards)
+    if naturals and row > 0:
+        suit = _suit_of(naturals)
         live = popcount(rest & (_ONES << np.uint64(suit))) if suit >= 0 else 0
         out[n] = base + _FLUSH + ((placed - 1) * 14 + live if suit >= 0 else 70)
-        scarcest = _scarcest_for_straight(ranks, rest) if popcount(ranks) == placed else -1
+        scarcest = _scarcest_for_straight(ranks, rest) if popcount(ranks) == popcount(naturals) else -1
         out[n + 1] = base + _STRAIGHT + ((placed - 1) * 5 + scarcest if scarcest >= 0 else 25)
         n += 2
     out[n] = base + _MADE + (key >> 20)
     n += 1
     if free == 0:
         level = 0
-        while level < _SCALE.shape[0] and key >= _SCALE[level]:
+        while level + 1 < _SCALE.shape[0] and key >= _SCALE[level + 1]:
             level += 1
         out[n] = base + _STRENGTH + level
         n += 1
@@ -150,7 +165,10 @@ def _describe_mine(row, cards, rest, out):
 @kernel
 def _describe_theirs(place, cards, out, n):
     """Features of an opponent's row. Writes out from n on; returns the new length."""
-    base, left, row = _THEIRS + place * THEIR_ROW, cards, place % 3
+    base, row = _THEIRS + place * THEIR_ROW, place % 3
+    n = _describe_jokers(3 + place, cards, out, n)
+    naturals = cards & _DECK
+    left = naturals
     while left:
         rank = ctz(left) >> 2
         nibble = (cards >> np.uint64(4 * rank)) & np.uint64(15)
@@ -160,9 +178,9 @@ def _describe_theirs(place, cards, out, n):
     out[n] = base + 52 + free_places(cards, row)
     n += 1
     if cards:
-        suit = _suit_of(cards)
+        suit = _suit_of(naturals)
         out[n] = base + 58 + (popcount(cards) if suit >= 0 else 0)
-        out[n + 1] = base + 64 + (row_key(cards) >> 20)
+        out[n + 1] = base + 64 + (best_key(cards) >> 20)
         n += 2
     return n
 
@@ -186,7 +204,7 @@ def _describe_shared(view, rest, out):
     n += 4
     for other in range(2):
         cards = meta(view, NEXT_FANTASY + other)
-        out[n] = _FANTASY + 5 * other + max(0, cards - 13)
+        out[n] = _FANTASY + 5 * other + (max(14, cards) - 13 if cards else 0)  # regular OFC deals 13
         n += 1
     return n
 
@@ -243,23 +261,24 @@ def _with_subset(cards, subset, hand):
 
 @kernel
 def _complete_key(row, cards):
-    """The strength of a row that is complete; -1 otherwise."""
-    return row_key(cards) if free_places(cards, row) == 0 else np.int64(-1)
+    """The strength of a row that is complete, jokers at their best; -1 otherwise."""
+    return best_key(cards) if free_places(cards, row) == 0 else np.int64(-1)
 
 
 @kernel
-def _certain_foul(top, middle, bottom):
-    """Whether two complete rows already stand in the wrong order, by their keys."""
-    if middle < 0:
-        return 0
-    return 1 if top > middle or (0 <= bottom < middle) else 0
+def _certain_foul(top, middle, top_key, middle_key, bottom_key):
+    """Whether two complete rows already stand in the wrong order, whatever their jokers stand for."""
+    limit = bottom_key if bottom_key >= 0 else NO_LIMIT
+    if middle_key >= 0:
+        limit = key_at_most(middle, middle_key, limit)
+    return 1 if limit < 0 or (top_key >= 0 and key_at_most(top, top_key, limit) < 0) else 0
 
 
 @kernel
 def describe(view, offset, shared, shared_length, part, part_length, option_part, action, lo, hi):
     """Describe the options of rows [lo, hi); row i has its parts from i * MAX_PARTS on. Writes all but view, offset."""
     known = np.empty((3, 32), np.int64)
-    keys = np.empty((3, 32), np.int64)
+    rows, keys = np.empty((3, 32), np.uint64), np.empty((3, 32), np.int64)
     hand = np.empty(5, np.uint64)
     for i in range(lo, hi):
         rest = unseen(view[i])
@@ -279,27 +298,28 @@ def describe(view, offset, shared, shared_length, part, part_length, option_part
                 subset = subsets[row]
                 if known[row, subset] < 0:
                     after = _with_subset(view[i, row], subset, hand)
-                    known[row, subset], keys[row, subset] = parts, _complete_key(row, after)
+                    known[row, subset], rows[row, subset], keys[row, subset] = parts, after, _complete_key(row, after)
                     part_length[parts] = _describe_mine(row, after, rest, part[parts])
                     parts += 1
                 option_part[n, row] = known[row, subset]
-            option_part[n, 3] = base + _certain_foul(keys[0, subsets[0]], keys[1, subsets[1]], keys[2, subsets[2]])
+            t, m, b = subsets
+            option_part[n, 3] = base + _certain_foul(rows[0, t], rows[1, m], keys[0, t], keys[1, m], keys[2, b])
 
 
 @kernel
 def describe_choice(view, action, feature, length, lo, hi):
     """All features of the one option taken in each of rows [lo, hi). Writes feature, length."""
     hand = np.empty(5, np.uint64)
-    key = np.empty(3, np.int64)
+    board, key = np.empty(3, np.uint64), np.empty(3, np.int64)
     for i in range(lo, hi):
         rest = unseen(view[i])
         n = _describe_shared(view[i], rest, feature[i])
         subsets = subsets_of(np.int64(action[i]), _hand_bits(view[i], hand))
         for row in range(3):
-            after = _with_subset(view[i, row], subsets[row], hand)
-            key[row] = _complete_key(row, after)
-            n += _describe_mine(row, after, rest, feature[i, n:])
-        feature[i, n] = _FOUL + _certain_foul(key[0], key[1], key[2])
+            board[row] = _with_subset(view[i, row], subsets[row], hand)
+            key[row] = _complete_key(row, board[row])
+            n += _describe_mine(row, board[row], rest, feature[i, n:])
+        feature[i, n] = _FOUL + _certain_foul(board[0], board[1], key[0], key[1], key[2])
         length[i] = n + 1
 
 

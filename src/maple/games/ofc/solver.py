@@ -13,18 +13,17 @@ from maple.games.ofc.evaluate import (
     BOTTOM,
     FULL,
     MIDDLE,
-    NO_LIMIT,
     QUADS,
     TOP,
     TRIPS,
+    best_key,
+    key_at_most,
     row_royalty,
-    wild_key,
 )
 
 __all__ = ["solve"]
 
 _1 = np.uint64(1)
-_52 = np.uint64(52)
 # A value is 16ths of a point above bit 26; the sum of the three keys, below 2**26, breaks ties.
 _UNIT = np.int64(1 << 26)
 
@@ -71,7 +70,7 @@ def _candidates(cards, size):
         below[depth + 1, 1] = below[depth, 1] | (_1 << np.uint64(cards[place]))
         if depth == size - 1:
             where[found], mask[found] = below[size, 0], below[size, 1]
-            key[found] = wild_key(mask[found], NO_LIMIT)
+            key[found] = best_key(mask[found])
             found += 1
             at[depth] += 1
         else:
@@ -118,14 +117,6 @@ def _first_free(where, place, taken):
 
 
 @kernel
-def _under(mask, key, limit):
-    """The key of a row that may not beat `limit`: jokers step down, other rows that are too strong give -1."""
-    if key <= limit:
-        return key
-    return wild_key(mask, limit) if mask >> _52 else np.int64(-1)
-
-
-@kernel
 def solve(cards, stay_value, full_house_stays):
     """The best board from 13 to 17 cards, as (top, middle, bottom) card sets; the rest is discarded."""
     stay = np.int64(16 * stay_value)
@@ -153,14 +144,14 @@ def solve(cards, stay_value, full_house_stays):
                 t_from = _first_free(where3, t_from + 1, where5[b])
             if t_from == key3.shape[0] or bottom_value[b] + middle_value[m] + top_value[t_from] <= best:
                 break
-            middle_key = _under(mask5[m], key5[m], key5[b])
+            middle_key = key_at_most(mask5[m], key5[m], key5[b])
             if middle_key >= 0:
                 taken = where5[b] | where5[m]
                 stays = bottom_stays or _earns_stay(MIDDLE, middle_key, full_house_stays)
                 paid = bottom_value[b] + _value(MIDDLE, middle_key, stay if stays and not bottom_stays else 0)
                 t = _first_free(where3, t_from, taken)
                 while t < key3.shape[0] and paid + top_value[t] > best:
-                    top_key = _under(mask3[t], key3[t], middle_key)
+                    top_key = key_at_most(mask3[t], key3[t], middle_key)
                     if top_key >= 0:
                         top_stays = _earns_stay(TOP, top_key, full_house_stays) and not stays
                         value = paid + _value(TOP, top_key, stay if top_stays else 0)
