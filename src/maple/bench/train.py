@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -16,10 +17,19 @@ from maple.games import make_game
 from maple.training.build import available_cores, build_trainer
 from maple.training.loop import Trainer, Update
 
-__all__ = ["MapleSide", "bench_train"]
+__all__ = ["MapleSide", "Side", "bench_train"]
 
 PAIRS = 5
 UNBOUNDED = 10**15
+
+
+class Side(Protocol):
+    """Something that learns and can be measured in slices."""
+
+    name: str
+
+    def slice(self, seconds: float) -> float:
+        """Learn for whole updates until `seconds` have passed; returns learned decisions a second."""
 
 
 class MapleSide:
@@ -57,10 +67,7 @@ class MapleSide:
 
 
 def bench_train(
-    config: Config,
-    seconds: float,
-    peer: Callable[[], Any] | None,
-    tell: Callable[[str], None],
+    config: Config, seconds: float, peer: Callable[[], AbstractContextManager[Side]] | None
 ) -> dict[str, Any]:
     """Steps a second of Maple, and beside a peer their ratio; `seconds` is per side."""
     slice_s = seconds / PAIRS
@@ -83,5 +90,4 @@ def bench_train(
             "slices": speeds,
             "cpu_use": maple.cpu_s / (maple.wall_s * cores),
         }
-    tell("done")
     return found

@@ -106,7 +106,7 @@ def train(
 
         make_peer = partial(Sb3Side, game, config.game, config.seed)
     with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
-        found = bench_train(config, seconds, make_peer, lambda _: None)
+        found = bench_train(config, seconds, make_peer)
     _show(f"training {game}", found, json)
 
 

@@ -20,7 +20,7 @@ class Sb3Side:
 
     name = f"sb3-contrib MaskablePPO, SubprocVecEnv({ENVS}), n_steps {STEPS}, batch {BATCH}, {EPOCHS} epochs"
 
-    def __init__(self, game: str, game_options: dict[str, Any], seed: int) -> None:
+    def __init__(self, game: str, game_options: dict[str, Any], seed: int, steps: int = STEPS) -> None:
         try:
             from sb3_contrib import MaskablePPO
             from stable_baselines3.common.vec_env import SubprocVecEnv
@@ -29,12 +29,13 @@ class Sb3Side:
                 "the peer needs sb3-contrib; install it with: pip install 'maple-rl[peers]'"
             ) from None
         makers = [partial(gym_env, game, opponents="random", seed=seed + i, **game_options) for i in range(ENVS)]
+        self._update_steps = ENVS * steps
         self.env = SubprocVecEnv(makers, start_method="forkserver")
         self.model = MaskablePPO(
             "MlpPolicy",
             self.env,
             learning_rate=LEARNING_RATE,
-            n_steps=STEPS,
+            n_steps=steps,
             batch_size=BATCH,
             n_epochs=EPOCHS,
             device="cpu",
@@ -53,5 +54,5 @@ class Sb3Side:
         """Learn for whole updates until `seconds` have passed; returns steps a second."""
         began, steps = time.perf_counter(), self.model.num_timesteps
         while time.perf_counter() - began < seconds:
-            self.model.learn(total_timesteps=ENVS * STEPS, reset_num_timesteps=False)
+            self.model.learn(total_timesteps=self._update_steps, reset_num_timesteps=False)
         return float((self.model.num_timesteps - steps) / (time.perf_counter() - began))

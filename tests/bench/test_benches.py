@@ -1,0 +1,58 @@
+"""Every benchmark runs and gives the promised figures; how large they are is not a test's business."""
+
+from __future__ import annotations
+
+import pytest
+
+from maple.bench.game import bench_game
+from maple.bench.peers.sb3 import ENVS, STEPS, Sb3Side
+from maple.bench.roofline import bench_roofline
+from maple.bench.strength import bench_strength
+from maple.bench.train import MapleSide, bench_train
+from maple.core.config import Config, load_config
+
+SMALL = ["tables=48", "net.hidden=[16, 8]", "afterstate.horizon=720", "ppo.horizon=720", "ppo.minibatch=128"]
+
+
+def _config(*settings: str, minutes: float | None = None) -> Config:
+    return load_config("ofc", settings=[*SMALL, "game.fantasyland=off", *settings], flags={"minutes": minutes})
+
+
+@pytest.mark.parametrize("options", [False, True])
+def test_game(options: bool) -> None:
+    found = bench_game("ofc", {}, threads=2, tables=64, seconds=0.1, options=options, seed=0)
+    assert found["decisions_per_s"] > 0
+    assert (found["threads"], found["tables"]) == (2, 64)
+    assert ("options_per_s" in found) == options
+
+
+@pytest.mark.parametrize("settings", [["algo=afterstate"], ["algo=ppo", "ppo.policy=index", "opponents=random"]])
+def test_training_alone_and_its_parts(settings: list[str]) -> None:
+    found = bench_train(_config(*settings), 0.5, None)
+    assert found["maple"]["steps_per_s"] > 0
+    assert found["maple"]["cpu_use"] > 0
+    parts = bench_roofline(_config(*settings), 1.0)
+    assert set(parts["parts_us"]) == {"game", "inference", "learning"}
+    assert parts["efficiency"] == pytest.approx(sum(parts["parts_us"].values()) / parts["loop_us"])
+
+
+def test_whole_updates_only() -> None:
+    with MapleSide(_config()) as side:
+        side.slice(0.01)
+        assert side.trainer.rollout.size == side.trainer.rollout.carried
+        assert side.steps == side.trainer.counters.steps >= 720
+
+
+def test_strength_stops_at_the_target_or_at_the_budget() -> None:
+    easy = bench_strength(_config(minutes=1), -50.0, "random", 30, 0.01, lambda _: None)
+    assert easy["seconds_to_target"] == easy["curve"][0]["seconds"]
+    assert len(easy["curve"]) == 1
+    hard = bench_strength(_config(minutes=0.02), 50.0, "random", 30, 0.5, lambda _: None)
+    assert hard["seconds_to_target"] is None
+
+
+def test_the_peer_learns_in_whole_updates() -> None:
+    with Sb3Side("ofc", {"fantasyland": "off"}, 0, steps=64) as side:
+        assert side.slice(0.01) > 0
+        assert side.model.num_timesteps == ENVS * 64
+        assert STEPS == 2048
