@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count
 from typing import Any
 
 __all__ = ["Team"]
@@ -32,10 +33,16 @@ class Team:
         self._pool.shutdown()
 
     def each(self, work: Callable[[int], Any], parts: int) -> None:
-        """Call work(0) … work(parts - 1) side by side; the first error is raised when all are done."""
-        others = [self._pool.submit(work, part) for part in range(1, parts)]
+        """Call work(0) … work(parts - 1), each by whichever thread is free; an error is raised when all are done."""
+        numbers = count()
+
+        def pull() -> None:
+            while (part := next(numbers)) < parts:
+                work(part)
+
+        others = [self._pool.submit(pull) for _ in range(min(self.threads, parts) - 1)]
         try:
-            work(0)
+            pull()
         finally:
             wait(others)
         for other in others:

@@ -53,19 +53,17 @@ def judge_options(
     net: OptionPolicy, view: NDArray[np.uint64], action: NDArray[np.int16]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same over described options: a softmax over each decision's own."""
-    log_probs, entropies = [], []
-    for i, j, options in net.seen.chunks(view, keep=True):
-        logits = net.logits(options)
-        per_decision = np.diff(options.offset)
-        decision = torch.from_numpy(np.repeat(np.arange(j - i), per_decision)).to(logits.device)
-        zero = torch.zeros(j - i, device=logits.device)
-        top = zero.scatter_reduce(0, decision, logits.detach(), "amax", include_self=False)
-        total = zero.index_add(0, decision, (logits - top[decision]).exp())
-        log_p = logits - (top + total.log())[decision]
-        entropies.append(zero.index_add(0, decision, -log_p.exp() * log_p))
-        taken = np.flatnonzero(options.action == np.repeat(action[i:j], per_decision))
-        log_probs.append(log_p[torch.from_numpy(taken).to(logits.device)])
-    return torch.cat(log_probs), torch.cat(entropies), net.value(view)
+    options = net.seen.options(view, keep=True)
+    logits = net.logits(options)
+    per_decision = np.diff(options.offset)
+    decision = torch.from_numpy(np.repeat(np.arange(len(view)), per_decision)).to(logits.device)
+    zero = torch.zeros(len(view), device=logits.device)
+    top = zero.scatter_reduce(0, decision, logits.detach(), "amax", include_self=False)
+    total = zero.index_add(0, decision, (logits - top[decision]).exp())
+    log_p = logits - (top + total.log())[decision]
+    entropy = zero.index_add(0, decision, -log_p.exp() * log_p)
+    taken = np.flatnonzero(options.action == np.repeat(action, per_decision))
+    return log_p[torch.from_numpy(taken).to(logits.device)], entropy, net.value(view)
 
 
 def ppo_loss(

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from maple.core.rng import Purpose, uniforms
 from maple.core.step import Keys, Options
 from maple.nets.sampling import explore_options, sample_mask, sample_options
-from maple.nets.seen import Seen
+from maple.nets.seen import CHUNK, ROWS, Seen
 from maple.nets.sparse import Rows, SparseLayer
 
 __all__ = ["Choice", "IndexPolicy", "OptionPolicy", "OptionValue", "Policy"]
@@ -103,14 +103,14 @@ class IndexPolicy(nn.Module):
         choice, uniform = Choice.allocate(len(view), 1), draw(seed, keys, Purpose.ACT, 0)
 
         @torch.no_grad()
-        def share(lo: int, hi: int) -> None:
+        def piece(lo: int, hi: int) -> None:
             observation, mask = self.seen.observation(view[lo:hi])
             logits, value = self(observation)
             out = choice.action[lo:hi], choice.log_prob[lo:hi]
             sample_mask(logits.cpu().numpy(), mask, uniform[lo:hi], greedy, *out)
             choice.value[lo:hi, 0] = value.cpu().numpy()
 
-        self.seen.in_shares(share, np.ones(len(view), np.int64))
+        self.seen.in_pieces(piece, np.ones(len(view), np.int64), ROWS)
         return choice
 
 
@@ -139,15 +139,14 @@ class OptionPolicy(nn.Module):
         choice, uniform = Choice.allocate(len(view), 1), draw(seed, keys, Purpose.ACT, 0)
 
         @torch.no_grad()
-        def share(lo: int, hi: int) -> None:
+        def piece(lo: int, hi: int) -> None:
+            options, chosen = self.seen.options(view[lo:hi]), np.empty(hi - lo, np.int64)
+            logits = self.logits(options).cpu().numpy()
+            sample_options(options.offset, logits, uniform[lo:hi], greedy, chosen, choice.log_prob[lo:hi])
+            choice.action[lo:hi] = options.action[chosen]
             choice.value[lo:hi, 0] = self.value(view[lo:hi]).cpu().numpy()
-            for i, j, options in self.seen.chunks(view[lo:hi]):
-                rows, chosen = slice(lo + i, lo + j), np.empty(j - i, np.int64)
-                logits = self.logits(options).cpu().numpy()
-                sample_options(options.offset, logits, uniform[rows], greedy, chosen, choice.log_prob[rows])
-                choice.action[rows] = options.action[chosen]
 
-        self.seen.in_shares(share, self.seen.count(view))
+        self.seen.in_pieces(piece, self.seen.count(view), CHUNK)
         return choice
 
 
@@ -183,15 +182,14 @@ class OptionValue(nn.Module):
         first, second = draw(seed, keys, Purpose.EXPLORE, 0), draw(seed, keys, Purpose.EXPLORE, 1)
 
         @torch.no_grad()
-        def share(lo: int, hi: int) -> None:
-            for i, j, options in self.seen.chunks(view[lo:hi]):
-                rows, chosen, best = slice(lo + i, lo + j), np.empty(j - i, np.int64), np.empty(j - i, np.int64)
-                earned = self.rest(self.first.of_options(options, self.max_parts))  # (N, signals)
-                score = (earned @ self.taste).cpu().numpy()
-                draws = first[rows], second[rows]
-                explore_options(options.offset, score, *draws, epsilon, self.temperature, chosen, best)
-                choice.action[rows], choice.explored[rows] = options.action[chosen], chosen != best
-                choice.value[rows] = earned.cpu().numpy()[best]
+        def piece(lo: int, hi: int) -> None:
+            options = self.seen.options(view[lo:hi])
+            chosen, best = np.empty(hi - lo, np.int64), np.empty(hi - lo, np.int64)
+            earned = self.rest(self.first.of_options(options, self.max_parts))  # (N, signals)
+            score, draws = (earned @ self.taste).cpu().numpy(), (first[lo:hi], second[lo:hi])
+            explore_options(options.offset, score, *draws, epsilon, self.temperature, chosen, best)
+            choice.action[lo:hi], choice.explored[lo:hi] = options.action[chosen], chosen != best
+            choice.value[lo:hi] = earned.cpu().numpy()[best]
 
-        self.seen.in_shares(share, self.seen.count(view))
+        self.seen.in_pieces(piece, self.seen.count(view), CHUNK)
         return choice

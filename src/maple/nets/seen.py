@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,10 +15,10 @@ from maple.core.step import Options
 from maple.core.threads import Team
 from maple.nets.sparse import Rows
 
-__all__ = ["CHUNK", "Encoder", "Seen"]
+__all__ = ["CHUNK", "ROWS", "Encoder", "Seen"]
 
 CHUNK = 3072  # options at a time: their hidden layer stays in a core's own cache (86 GFLOPS against 53 at 16384)
-MIN_SHARE = 32  # decisions that are worth a thread of their own
+ROWS = 512  # decisions at a time, where options do not matter
 
 
 class Encoder(Protocol):
@@ -70,13 +70,16 @@ class Seen:
             raise ValueError(f"{self.encoder.spec.name} does not describe its options")
         return spec
 
-    def in_shares(self, work: Callable[[int, int], None], cost: NDArray[np.int64]) -> None:
-        """Call work(lo, hi) on each thread of the team, over ranges of rows with about the same total cost."""
-        parts = max(1, min(self.team.threads, len(cost) // MIN_SHARE))
-        total = np.cumsum(cost)
-        inner = np.searchsorted(total, total[-1] * np.arange(1, parts) / parts) if parts > 1 else []
-        bounds = [0, *(int(bound) for bound in inner), len(cost)]
-        self.team.each(lambda part: work(bounds[part], bounds[part + 1]), parts)
+    def in_pieces(self, work: Callable[[int, int], None], cost: NDArray[np.int64], piece: int) -> None:
+        """Call work(lo, hi) over ranges of rows that cost about `piece` each, on whichever thread is free.
+
+        Where the ranges begin depends on the costs alone, so results do not depend on the number of threads.
+        """
+        bounds, total = [0], np.cumsum(cost)
+        while bounds[-1] < len(cost):
+            before = total[bounds[-1] - 1] if bounds[-1] else 0
+            bounds.append(max(bounds[-1] + 1, int(np.searchsorted(total, before + piece, side="right"))))
+        self.team.each(lambda part: work(bounds[part], bounds[part + 1]), len(bounds) - 1)
 
     def observation(self, view: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """Observation and mask of each row."""
@@ -108,26 +111,18 @@ class Seen:
         self.encoder.count_options(view, count, 0, len(view))
         return count
 
-    def chunks(self, view: NDArray[np.uint64], keep: bool = False) -> Iterator[tuple[int, int, Options]]:
-        """The options of rows [i, j), a chunk at a time; the next one reuses the buffers unless told to `keep`."""
+    def options(self, view: NDArray[np.uint64], keep: bool = False) -> Options:
+        """The options of a few rows; this thread's next call reuses the buffers unless told to `keep` them."""
         count = self.count(view)
-        end = np.cumsum(count)
-        i, before = 0, 0
-        while i < len(view):
-            j = max(i + 1, int(np.searchsorted(end, before + CHUNK, side="right")))
-            yield i, j, self._describe(view[i:j], count[i:j], keep)
-            i, before = j, int(end[j - 1])
-
-    def _rows(self, n: int) -> Rows:
-        return Rows(np.empty((n, self.spec.state_width), np.int16), np.empty(n, np.int16))
-
-    def _describe(self, view: NDArray[np.uint64], count: NDArray[np.int64], keep: bool) -> Options:
         n, total = len(view), int(count.sum())
         options = Options.allocate(self.spec, n, total) if keep else self._reused(n, total)
         options.offset[0] = 0
         np.cumsum(count, out=options.offset[1:])
         self.encoder.describe(view, options, 0, n)
         return options
+
+    def _rows(self, n: int) -> Rows:
+        return Rows(np.empty((n, self.spec.state_width), np.int16), np.empty(n, np.int16))
 
     def _reused(self, n: int, total: int) -> Options:
         """This thread's own buffers, cut to size."""
