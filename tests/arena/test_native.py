@@ -151,6 +151,23 @@ def test_restore_continues_the_same_games(game: Game) -> None:
             arena.send(action)
 
 
+def test_state_is_the_same_byte_for_byte(game: Game) -> None:
+    """Also between the fields of the records, where np.concatenate leaves what was in memory before."""
+    single = make_game("ofc", {"fantasyland": "off"})
+    saved = []
+    with Team(1) as team:
+        for _ in range(2):
+            arena = NativeArena(game, 300, SEED, team, variants=[(single, 100)])
+            for _ in range(16):
+                arena.send(_first_legal(arena.recv().mask))
+            noise = [np.full(size, 0xAB, np.uint8) for size in range(1000, 300_000, 1000)]
+            del noise
+            saved.append({name: array.tobytes() for name, array in arena.state().items()})
+    assert saved[0] == saved[1]
+    records = np.frombuffer(saved[0]["ended"], np.uint8).reshape(300, -1)
+    assert (records[:, 1] == 0).all()  # between `how` and `hands`
+
+
 def test_encodings_that_were_not_asked_for_are_empty(game: Game) -> None:
     with Team(1) as team:
         step = NativeArena(game, 4, SEED, team, observations=False, check=False).recv()

@@ -8,9 +8,11 @@ from maple.core.errors import GameError
 from maple.core.step import Keys
 from maple.games import make_game
 from maple.games.contract import Game
+from maple.games.ofc.cards import mask_of, parse_cards
 from tests.games.ofc.match import play_match
 from tests.games.ofc.oracle import judge, legal_actions, pair_points, placement
 from tests.games.ofc.sight import VARIANTS, Sight, decisions, game_of
+from tests.games.ofc.test_options import make_view
 
 
 def choose(game: Game, bot: str, view: NDArray[np.uint64], seed: int = 1) -> NDArray[np.int32]:
@@ -74,6 +76,16 @@ def test_rollout_is_exact_when_nothing_is_left_to_chance(variant: str) -> None:
             mine = judge([sight.boards[0][row] + placed[row] for row in range(3)])
             points[option] = sum(pair_points(mine, theirs) for theirs in others)
         assert points[int(action)] == max(points.values())
+
+
+def test_rollout_counts_what_a_joker_may_be() -> None:
+    """The joker's flush in the middle would beat the straight below; the joker's straight pays."""
+    boards = ("2c 3s", "4h 5h 6h Xa", "9c Tc Jd Qs Kh")
+    fouled = ("As Ad Ah", "8s 8d Ts Js 4c", "Qd Qc 8h 6s 4s", "Kc Kd 3d", "7d 7s 5d 3h 9s", "Jh Jc 5s 8c 2s")
+    view = make_view(boards, "9h 7c 2d", street=4, position=2, jokers=2)
+    view[0, 3:9] = [mask_of(row) for row in fouled]
+    placed, _ = placement(int(choose(game_of("jokers"), "rollout", view)[0]), Sight.read(view[0]).hand)
+    assert placed[1] == parse_cards("7c")
 
 
 @pytest.mark.parametrize("variant", ["pineapple", "two seats"])
