@@ -48,14 +48,15 @@ def test_passes_the_checker(registered: str, options: dict[str, Any]) -> None:
 
 def _same_end(env: NativeGymEnv, arena: NativeArena, ended: Ended, stepped: tuple[Any, ...]) -> None:
     observation, reward, terminated, truncated, info = stepped
-    cut, left_with = bool(ended.outcome[0] == Outcome.TRUNCATED), ended.last_view[0, env.seat]
+    cut = bool(ended.outcome[0] == Outcome.TRUNCATED)
+    left_with = ended.last_view[:, env.seat]  # a row if the game was cut off
     assert reward == ended.reward[0, env.seat, 0]
     assert (terminated, truncated) == (not cut, cut)
     assert info["figures"]["score"] == ended.figures["score"][0, : arena.spec.seats].tolist()
     assert np.array_equal(info["action_mask"], env.action_masks())
     if cut and left_with.any():
         expected, mask = np.zeros((1, arena.spec.observation), np.uint8), np.zeros((1, arena.spec.actions), np.bool_)
-        arena.game.observe(left_with.reshape(1, -1), expected, mask, 0, 1)
+        arena.game.observe(left_with, expected, mask, 0, 1)
         assert np.array_equal(observation, expected[0])
         assert np.array_equal(info["action_mask"], mask[0])
     else:

@@ -22,7 +22,7 @@ def _config(*settings: str, minutes: float | None = None) -> Config:
 def test_game(options: bool) -> None:
     found = bench_game("ofc", {}, threads=2, tables=64, seconds=0.1, options=options, seed=0)
     assert found["decisions_per_s"] > 0
-    assert (found["threads"], found["tables"]) == (2, 64)
+    assert (found["threads"], found["tables"]) == (2, 128)
     assert ("options_per_s" in found) == options
 
 

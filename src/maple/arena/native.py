@@ -172,13 +172,18 @@ class NativeArena:
         pairs = list(zip(self._blocks, found, strict=True))
         rows = np.concatenate([own + block.lo for block, own in pairs])
         figures = np.concatenate([block.tables.ended[own] for block, own in pairs])
+        cut = np.flatnonzero(figures["how"] == Outcome.TRUNCATED)
+        views = [
+            block.tables.last_view[own[block.tables.ended["how"][own] == Outcome.TRUNCATED]] for block, own in pairs
+        ]
         return Ended(
             table=self._keys.table[rows],
             game=self._keys.game[rows] - 1,
             outcome=figures["how"],
             reward=figures["reward"][:, : self.spec.seats],
             figures=figures,
-            last_view=np.concatenate([block.tables.last_view[own] for block, own in pairs]),
+            cut=cut,
+            last_view=np.concatenate(views),
         )
 
     def _refuse_illegal(self, action: NDArray[Any]) -> None:

@@ -55,7 +55,7 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 def game(
     game: GameArgument,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads [default: one a core].")] = None,
-    tables: Annotated[int, typer.Option(min=1, help="Games played side by side.")] = 4096,
+    tables: Annotated[int, typer.Option(min=1, help="Games side by side on each thread.")] = 8192,
     seconds: SecondsOption = 5.0,
     options: Annotated[bool, typer.Option("--options", help="Describe every legal option too.")] = False,
     settings: SetOption = None,

@@ -19,7 +19,17 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["cache_dir", "clz", "ctz", "fast_kernel", "is_compiled", "kernel", "mark_compiled", "popcount"]
+__all__ = [
+    "cache_dir",
+    "clz",
+    "ctz",
+    "fast_kernel",
+    "is_compiled",
+    "kernel",
+    "load_shared",
+    "mark_compiled",
+    "popcount",
+]
 
 _DEFINED_AT_ZERO = ir.Constant(ir.IntType(1), 0)
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -102,3 +112,14 @@ def clz(_context: Any, word: Any) -> Any:
         return builder.ctlz(args[0], _DEFINED_AT_ZERO)
 
     return types.int64(types.uint64), generate
+
+
+@intrinsic
+def load_shared(_context: Any, address: Any) -> Any:
+    """The int64 at an address that another thread may write, read anew each time."""
+
+    def generate(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(pointer, "acquire", 8)
+
+    return types.int64(types.int64), generate

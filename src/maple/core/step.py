@@ -82,7 +82,8 @@ class Ended:
     outcome: NDArray[np.int8]  # (G,) an Outcome
     reward: NDArray[np.float32]  # (G, seats, signals) each seat's last earnings, also of one that never acts again
     figures: NDArray[Any]  # (G,) records of the game's own figures, per seat where they have seats
-    last_view: NDArray[np.uint64]  # (G, seats, V) where truncated: the decision that each seat is left with, or zeros
+    cut: NDArray[np.int64]  # (K,) which of these rows were truncated
+    last_view: NDArray[np.uint64]  # (K, seats, V) the decision that each seat of those is left with, or zeros
 
 
 @dataclass(frozen=True, slots=True)

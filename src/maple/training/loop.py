@@ -132,9 +132,8 @@ class Trainer:
     def _finish(self, ended: Ended) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Close what ended games left open and seat the next ones; returns their figures and a learner's seat."""
         last_value = np.zeros((len(ended.table), self.arena.spec.seats, self.rollout.bootstrap.shape[1]), np.float32)
-        cut = np.flatnonzero(ended.outcome == Outcome.TRUNCATED)
-        if len(cut):
-            last_value[cut] = self._beyond(ended, cut)
+        if len(ended.cut):
+            last_value[ended.cut] = self._beyond(ended)
         self.rollout.finish(ended.table, ended.outcome, ended.reward, last_value)
         seats = np.argmax(self.seating.player[ended.table] == LEARNER, axis=1)
         if self.seating.only_learner:
@@ -144,15 +143,15 @@ class Trainer:
         self.counters.lost += int((ended.outcome == Outcome.LOST).sum())
         return ended.figures, seats
 
-    def _beyond(self, ended: Ended, cut: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _beyond(self, ended: Ended) -> NDArray[np.float32]:
         """What each seat of a truncated game could still expect, by the policy's own judgement."""
-        views = ended.last_view[cut]  # (K, seats, V)
+        views = ended.last_view  # (K, seats, V)
         flat = views.reshape(-1, views.shape[2])
         value = np.zeros((len(flat), self.rollout.bootstrap.shape[1]), np.float32)
         rows = np.flatnonzero(flat.any(axis=1))
         if len(rows):
             game, seat = np.divmod(rows, views.shape[1])
-            at = cut[game]
+            at = ended.cut[game]
             keys = Keys(ended.table[at], ended.game[at], seat.astype(np.int8), np.zeros(len(rows), np.int32))
             value[rows] = self.learner.policy.choose(flat[rows], keys, self.seed, greedy=True).value
         return value.reshape(*views.shape[:2], -1)

@@ -124,9 +124,11 @@ def compare_end(expected: EndedGame, step: Step, place: int, seats: int) -> None
     assert figures["winner"] == (expected.score.index(best) if expected.score.count(best) == 1 else -1)
     assert ended.reward[place, :, 0].tolist() == pytest.approx(expected.earned, abs=1e-4)
     assert ended.reward[place, :, 1].tolist() == expected.earned_fouls
+    assert (place in ended.cut) == expected.truncated
     if expected.truncated:
+        (row,) = np.flatnonzero(ended.cut == place)
         for seat, hand in enumerate(expected.next_hands):
-            sight = Sight.read(ended.last_view[place, seat])
+            sight = Sight.read(ended.last_view[row, seat])
             assert sight.hand == hand
             assert sight.boards == [[[], [], []]] * 3
             assert (sight.seats, sight.street) == ((seats, 0) if hand else (0, 0))
