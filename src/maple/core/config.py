@@ -42,7 +42,7 @@ class NetConfig(_Section):
 class OptimizerConfig(_Section):
     """Adam and its schedule."""
 
-    learning_rate: float = Field(1.5e-3, gt=0)
+    learning_rate: float = Field(3e-3, gt=0)
     schedule: Literal["linear", "constant"] = Field("linear", description="falls to final_fraction over the budget")
     final_fraction: float = Field(0.02, ge=0, le=1)
     eps: float = Field(1e-8, gt=0)
@@ -80,7 +80,7 @@ class AfterstateConfig(_Section):
     lam: float = Field(0.7, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1, description="share of decisions that explore")
     temperature: float = Field(0.1, gt=0, description="of the softmax that exploration draws from, in rewards")
-    caution: float = Field(1.5, ge=0, description="how much reward a player gives to avoid the game's risk (a foul)")
+    caution: float = Field(2.0, ge=0, description="how much reward a player gives to avoid the game's risk (a foul)")
 
 
 class PracticeConfig(_Section):
