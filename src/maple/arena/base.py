@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from maple.core.spec import GameSpec
@@ -38,8 +37,3 @@ class Arena(Protocol):
 
     def close(self) -> None:
         """End what the arena started."""
-
-
-def empty_rows(rows: int) -> NDArray[np.uint8]:
-    """An encoding that was not asked for."""
-    return np.empty((rows, 0), np.uint8)

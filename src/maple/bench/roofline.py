@@ -12,10 +12,12 @@ from maple.bench.measure import machine
 from maple.bench.train import MapleSide
 from maple.core.config import Config
 from maple.core.step import Keys
+from maple.games import make_game
 
 __all__ = ["bench_roofline"]
 
 ROUNDS = 5
+RECORDED = 15  # rounds of play: all streets of OFC's three seats
 
 
 def _per_row(work: Callable[[], int], seconds: float) -> float:
@@ -29,19 +31,19 @@ def _per_row(work: Callable[[], int], seconds: float) -> float:
 def bench_roofline(config: Config, seconds: float) -> dict[str, Any]:
     """Game, inference and learning per learned decision, each alone, interleaved with the whole loop."""
     slice_s = seconds / (4 * ROUNDS)
+    parts: dict[str, list[float]] = {"game": [], "inference": [], "learning": [], "loop": []}
     with MapleSide(config) as side:
+        trainer, arena = side.trainer, side.trainer.arena
         side.slice(2.0)
-        trainer = side.trainer
-        views, keys, per_round = _record(side)
-        batch = trainer.rollout.batch()
-        action = np.zeros(trainer.arena.tables, np.int32)
-        bot = trainer.arena.game.bot("random")  # type: ignore[attr-defined]
+        views, keys, tables_per_row = _record(side)
+        action = np.zeros(arena.tables, np.int32)
+        bot = make_game(config.name, config.game).bot("random")
 
         def play() -> int:
-            step = trainer.arena.recv()
-            side.team.run(bot, trainer.arena.tables, step.view, 0, step.keys, action)
-            trainer.arena.send(action)
-            return trainer.arena.tables
+            step = arena.recv()
+            side.team.run(bot, arena.tables, step.view, 0, step.keys, action)
+            arena.send(action)
+            return arena.tables
 
         def infer() -> int:
             for view, key in zip(views, keys, strict=True):
@@ -49,19 +51,19 @@ def bench_roofline(config: Config, seconds: float) -> dict[str, Any]:
             return sum(map(len, views))
 
         def learn() -> int:
+            batch = trainer.rollout.batch()
             trainer.learner.update(batch, 0, 0.5)
             return len(batch.closed)
 
-        parts: dict[str, list[float]] = {"game": [], "inference": [], "learning": [], "loop": []}
         for _ in range(ROUNDS):
-            trainer.rollout.carry()
             parts["loop"].append(1.0 / side.slice(slice_s))
-            batch, state = _fill(side), trainer.arena.state()
-            saved = {name: array.copy() for name, array in state.items()}
-            parts["game"].append(_per_row(play, slice_s) * per_round)
-            trainer.arena.restore(saved)
-            parts["inference"].append(_per_row(infer, slice_s))
+            trainer.collect()
             parts["learning"].append(_per_row(learn, slice_s))
+            trainer.rollout.carry()
+            parts["inference"].append(_per_row(infer, slice_s))
+            saved = arena.state()
+            parts["game"].append(_per_row(play, slice_s) * tables_per_row)
+            arena.restore(saved)
     medians = {name: float(np.median(values)) for name, values in parts.items()}
     bound = medians["game"] + medians["inference"] + medians["learning"]
     return {
@@ -78,10 +80,10 @@ def bench_roofline(config: Config, seconds: float) -> dict[str, Any]:
 
 
 def _record(side: MapleSide) -> tuple[list[Any], list[Keys], float]:
-    """The learner's rows of as many rounds as a rollout has, and tables played for each learned decision."""
+    """The learner's rows of a hand's rounds, and how many tables play for each learned decision."""
     trainer, views, keys, rows = side.trainer, [], [], 0
-    rounds = 15
-    for _ in range(rounds):
+    saved = trainer.arena.state()
+    for _ in range(RECORDED):
         step = trainer.arena.recv()
         player = None if trainer.seating.only_learner else trainer.seating.player[step.keys.table, step.keys.seat]
         acted = trainer.actor.act(step, player)
@@ -89,20 +91,5 @@ def _record(side: MapleSide) -> tuple[list[Any], list[Keys], float]:
         keys.append(step.keys.take(acted.rows))
         rows += len(acted.rows)
         trainer.arena.send(acted.action)
-    return views, keys, rounds * trainer.arena.tables / rows
-
-
-def _fill(side: MapleSide) -> Any:
-    """A full rollout to learn from."""
-    trainer = side.trainer
-    kept: list[Any] = []
-    update = trainer.learner.update
-
-    def keep(batch: Any, number: int, progress: float) -> dict[str, float]:
-        kept.append(batch)
-        return update(batch, number, progress)
-
-    trainer.learner.update = keep  # type: ignore[method-assign]
-    trainer.run(lambda _: False)
-    trainer.learner.update = update  # type: ignore[method-assign]
-    return kept[0]
+    trainer.arena.restore(saved)
+    return views, keys, RECORDED * trainer.arena.tables / rows

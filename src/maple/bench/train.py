@@ -35,11 +35,11 @@ class Side(Protocol):
 class MapleSide:
     """A Maple run that is measured in slices of whole updates."""
 
-    def __init__(self, config: Config, horizon_steps: int = UNBOUNDED) -> None:
+    def __init__(self, config: Config) -> None:
         threads = config.threads or available_cores()
         torch.set_num_threads(1)
         self.team = Team(threads)
-        bounded = config.model_copy(update={"steps": horizon_steps, "minutes": None})
+        bounded = config.model_copy(update={"steps": UNBOUNDED, "minutes": None})
         self.trainer: Trainer = build_trainer(bounded, make_game(config.name, config.game), self.team)
         self.cpu_s = self.wall_s = 0.0
         self.steps = 0
@@ -52,16 +52,20 @@ class MapleSide:
     ) -> None:
         self.team.close()
 
+    def _worked_s(self) -> float:
+        """Processor time of this process so far, less what its threads spent watching for each other."""
+        return time.process_time() - self.team.watched_s
+
     def slice(self, seconds: float) -> float:
         """Train for whole updates until `seconds` have passed; returns learned decisions a second."""
-        began, cpu, steps = time.perf_counter(), time.process_time(), self.trainer.counters.steps
+        began, cpu, steps = time.perf_counter(), self._worked_s(), self.trainer.counters.steps
 
         def go_on(_: Update) -> bool:
             return time.perf_counter() - began < seconds
 
         self.trainer.run(go_on)
         wall, done = time.perf_counter() - began, self.trainer.counters.steps - steps
-        self.wall_s, self.cpu_s = self.wall_s + wall, self.cpu_s + time.process_time() - cpu
+        self.wall_s, self.cpu_s = self.wall_s + wall, self.cpu_s + self._worked_s() - cpu
         self.steps += done
         return done / wall
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from maple.core.spec import GameSpec
-from maple.core.step import Keys, Options
+from maple.core.encoder import Encoder
+from maple.core.step import Keys
 
 __all__ = ["Bot", "Game", "Readable", "Tables"]
 
@@ -48,12 +48,8 @@ class Bot(Protocol):
         """Choose for rows [lo, hi). Writes action."""
 
 
-class Game(Protocol):
+class Game(Encoder, Protocol):
     """The rules of one game with its options chosen."""
-
-    @property
-    def spec(self) -> GameSpec:
-        """Sizes and names."""
 
     @property
     def settings(self) -> BaseModel:
@@ -61,38 +57,6 @@ class Game(Protocol):
 
     def tables(self, count: int, seed: int, first_table: int = 0, tables_per_deal: int = 1) -> Tables:
         """A batch of tables, not yet started; `tables_per_deal` neighbours play the same deals (duplicate play)."""
-
-    def observe(
-        self, view: NDArray[np.uint64], observation: NDArray[np.uint8], mask: NDArray[np.bool_], lo: int, hi: int
-    ) -> None:
-        """Encode rows [lo, hi). Writes observation, mask."""
-
-    def count_options(self, view: NDArray[np.uint64], count: NDArray[np.int64], lo: int, hi: int) -> None:
-        """How many options each row has. Writes count."""
-
-    def describe(self, view: NDArray[np.uint64], options: Options, lo: int, hi: int) -> None:
-        """Describe the options of rows [lo, hi), whose offsets are set. Writes all of options but offset."""
-
-    def describe_state(
-        self, view: NDArray[np.uint64], feature: NDArray[np.int16], length: NDArray[np.int16], lo: int, hi: int
-    ) -> None:
-        """All features of the decision before any option is taken. Writes feature, length."""
-
-    def describe_choice(
-        self,
-        view: NDArray[np.uint64],
-        action: NDArray[np.int16],
-        feature: NDArray[np.int16],
-        length: NDArray[np.int16],
-        lo: int,
-        hi: int,
-    ) -> None:
-        """All features of the one option that was taken. Writes feature, length."""
-
-    def permute(
-        self, view: NDArray[np.uint64], action: NDArray[np.int16], random: NDArray[np.uint64], lo: int, hi: int
-    ) -> None:
-        """Replace each row by an equivalent one (suits renamed, say), picked by `random`. Writes view, action."""
 
     def bot(self, name: str) -> Bot:
         """A scripted player of spec.opponents."""

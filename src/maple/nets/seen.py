@@ -5,53 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maple.core.spec import GameSpec, OptionSpec
+from maple.core.encoder import Encoder
+from maple.core.spec import OptionSpec
 from maple.core.step import Options
 from maple.core.threads import Team
 from maple.nets.sparse import Rows
 
-__all__ = ["CHUNK", "ROWS", "Encoder", "Seen"]
+__all__ = ["CHUNK", "ROWS", "Seen"]
 
 CHUNK = 3072  # options at a time: their hidden layer stays in a core's own cache (86 GFLOPS against 53 at 16384)
 ROWS = 512  # decisions at a time, where options do not matter
-
-
-class Encoder(Protocol):
-    """The part of a game that networks need: encoders over rows [lo, hi) of views, see games/contract.py."""
-
-    @property
-    def spec(self) -> GameSpec: ...
-
-    def observe(
-        self, view: NDArray[np.uint64], observation: NDArray[np.uint8], mask: NDArray[np.bool_], lo: int, hi: int
-    ) -> None: ...
-
-    def count_options(self, view: NDArray[np.uint64], count: NDArray[np.int64], lo: int, hi: int) -> None: ...
-
-    def describe(self, view: NDArray[np.uint64], options: Options, lo: int, hi: int) -> None: ...
-
-    def describe_state(
-        self, view: NDArray[np.uint64], feature: NDArray[np.int16], length: NDArray[np.int16], lo: int, hi: int
-    ) -> None: ...
-
-    def describe_choice(
-        self,
-        view: NDArray[np.uint64],
-        action: NDArray[np.int16],
-        feature: NDArray[np.int16],
-        length: NDArray[np.int16],
-        lo: int,
-        hi: int,
-    ) -> None: ...
-
-    def permute(
-        self, view: NDArray[np.uint64], action: NDArray[np.int16], random: NDArray[np.uint64], lo: int, hi: int
-    ) -> None: ...
 
 
 class Seen:

@@ -81,12 +81,27 @@ class Trainer:
 
     def run(self, after_update: Callable[[Update], bool]) -> None:
         """Train until the budget is spent or `after_update` answers False."""
-        self._seat_first_games()
-        last, act_s = self.clock(), 0.0
-        games: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        last = self.clock()
         go_on = self.progress() < 1.0
         while go_on:
             started = self.clock()
+            games, seats = self.collect()
+            played = self.clock()
+            figures = self.learner.update(self.rollout.batch(), self.counters.updates, self.progress())
+            self.rollout.carry()
+            self._remember()
+            self.counters.updates += 1
+            learned = self.clock()
+            self.counters.elapsed_s += learned - last
+            last, progress = learned, self.progress()
+            update = Update(self.counters, progress, figures, games, seats, played - started, learned - played)
+            go_on = after_update(update) and progress < 1.0
+
+    def collect(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Play until the rollout is full; returns the games that ended and a seat of each that the learner had."""
+        self._seat_first_games()
+        games: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        while not self.rollout.full:
             step = self.arena.recv()
             games.append(self._finish(step.ended))
             player = None if self.seating.only_learner else self.seating.player[step.keys.table, step.keys.seat]
@@ -104,21 +119,8 @@ class Trainer:
             )
             self.arena.send(acted.action)
             self.counters.steps += len(rows)
-            now = self.clock()
-            act_s += now - started
-            if not self.rollout.full:
-                continue
-            figures = self.learner.update(self.rollout.batch(), self.counters.updates, self.progress())
-            self.rollout.carry()
-            self._remember()
-            self.counters.updates += 1
-            learned = self.clock()
-            self.counters.elapsed_s += learned - last
-            ended, seats = (np.concatenate(column) for column in zip(*games, strict=True))
-            progress = self.progress()
-            told = after_update(Update(self.counters, progress, figures, ended, seats, act_s, learned - now))
-            go_on = told and progress < 1.0
-            last, act_s, games = learned, 0.0, []
+        ended, seats = (np.concatenate(column) for column in zip(*games, strict=True))
+        return ended, seats
 
     def progress(self) -> float:
         """How much of the budget is spent, from 0 to 1; a run ends only after an update."""

@@ -160,7 +160,7 @@ class _Session:
         self.game = make_game(config.name, config.game)
         self.window = _Window(time.monotonic)
         self.began = self.saved = time.monotonic()
-        self.cpu = time.process_time()
+        self.cpu = self._worked_s()
         self.saved_steps = trainer.counters.steps
         self.probed, self.probe = self.began, dict[str, float]()
         self.last = self._progress(0.0, {}, {})
@@ -197,11 +197,15 @@ class _Session:
             eta_s=left,
             progress=progress,
             steps_per_s=self.window.speed() if progress else 0.0,
-            cpu_use=(time.process_time() - self.cpu) / (wall * (self.config.threads or 1)) if wall > 0 else 0.0,
+            cpu_use=(self._worked_s() - self.cpu) / (wall * (self.config.threads or 1)) if wall > 0 else 0.0,
             figures=figures,
             game=game,
             probe=self.probe,
         )
+
+    def _worked_s(self) -> float:
+        """Processor time of this process so far, less what its threads spent watching for each other."""
+        return time.process_time() - self.trainer.actor.team.watched_s
 
     def _probe(self) -> None:
         """A quick look at the strength; it changes nothing in training, and its time counts as the run's."""
