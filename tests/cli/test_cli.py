@@ -104,7 +104,7 @@ def test_a_damaged_checkpoint_is_told_of(runs: Path) -> None:
         assert done.returncode == 2
         assert "is damaged" in done.stderr
         assert "Traceback" not in done.stderr
-    (newest / "checkpoint.json").write_text(content.replace('"format": 1', '"format": 99'))
+    (newest / "checkpoint.json").write_text(json.dumps({**json.loads(content), "format": 99}))
     done = maple("eval", "tiny", "--runs-dir", runs)
     assert done.returncode == 2
     assert "has format 99" in done.stderr

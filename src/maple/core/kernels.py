@@ -20,16 +20,21 @@ from numba import types
 from numba.extending import intrinsic
 
 __all__ = [
+    "add_shared",
     "cache_dir",
     "clz",
     "ctz",
     "fast_kernel",
+    "float_from_bits",
     "is_compiled",
     "kernel",
+    "let_others_run",
     "load_shared",
     "mark_compiled",
     "popcount",
 ]
+
+let_others_run = types.ExternalFunction("SwitchToThread" if os.name == "nt" else "sched_yield", types.int32())
 
 _DEFINED_AT_ZERO = ir.Constant(ir.IntType(1), 0)
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -115,6 +120,16 @@ def clz(_context: Any, word: Any) -> Any:
 
 
 @intrinsic
+def float_from_bits(_context: Any, bits: Any) -> Any:
+    """The float32 with the bit pattern of an int32."""
+
+    def generate(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+@intrinsic
 def load_shared(_context: Any, address: Any) -> Any:
     """The int64 at an address that another thread may write, read anew each time."""
 
@@ -123,3 +138,14 @@ def load_shared(_context: Any, address: Any) -> Any:
         return builder.load_atomic(pointer, "acquire", 8)
 
     return types.int64(types.int64), generate
+
+
+@intrinsic
+def add_shared(_context: Any, address: Any, amount: Any) -> Any:
+    """Add to the int64 at an address that other threads may write; what was there before."""
+
+    def generate(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("add", pointer, args[1], "acq_rel")
+
+    return types.int64(types.int64, types.int64), generate

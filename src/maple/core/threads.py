@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from maple.core.kernels import kernel, load_shared
+from maple.core.kernels import add_shared, kernel, let_others_run, load_shared
 
-__all__ = ["Team"]
+__all__ = ["Team", "meet"]
 
 WATCH = 400_000  # looks at the counter before going to sleep: some 250 µs
 # Looks after that. Whoever raised the counter still holds the GIL for a moment, and to wait for the GIL is to sleep.
 SETTLE = 20_000
+PATIENCE = 2**13 - 1  # looks at a meeting place before offering the core to somebody else
 
 
 @kernel
@@ -37,6 +38,25 @@ def _watch(address, wanted, looks, settle):
                 load_shared(address)
             return True
     return False
+
+
+@kernel
+def meet(crew):
+    """Wait until all threads of a crew are here; whether they are: False once one has failed. Writes crew.
+
+    `crew` is what Team.together() hands to each thread: its number, how many they are, where they meet, how often they
+    have met.
+    """
+    crew[3] += 1
+    add_shared(crew[2], 1)
+    looks = 0
+    while load_shared(crew[2]) < crew[1] * crew[3]:
+        looks += 1
+        if looks & PATIENCE == 0:
+            if load_shared(crew[2] + 64):
+                return False
+            let_others_run()
+    return True
 
 
 class _Signal:
@@ -148,6 +168,20 @@ class Team:
                 work(part)
 
         self._together(pull, min(parts, self.threads))
+
+    def together(self, kernel: Callable[..., Any], threads: int, *args: Any) -> None:
+        """Call kernel(crew, *args) on the first `threads` threads at once; in it they wait for each other by meet()."""
+        room = np.zeros(16, np.int64)  # arrivals and the flag of failure, each in a cache line of its own
+        address = int(room.ctypes.data)
+
+        def work(number: int) -> None:
+            try:
+                kernel(np.array([number, threads, address, 0], np.int64), *args)
+            except BaseException:
+                room[8] = 1  # nobody waits for a thread that never comes
+                raise
+
+        self._together(work, threads)
 
     def _together(self, work: Callable[[int], Any], threads: int) -> None:
         """Call work(i) on thread i of the first `threads`; the calling thread is number 0."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -10,12 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from maple.core.rng import Purpose, permutation, words
+from maple.learn.descent import Descent
+from maple.learn.index_gradient import FIGURES, index_epoch
 from maple.learn.returns import gae
 from maple.learn.rollout import Batch
-from maple.learn.shares import shared_gradient
 from maple.nets.policy import IndexPolicy, OptionPolicy
 
 __all__ = ["PpoRecipe", "judge_indices", "judge_options", "ppo_loss", "ppo_update"]
+
+Learn = Callable[[NDArray[np.int64]], NDArray[np.float64]]  # from rows in this order; sums of FIGURES, minibatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,48 +109,96 @@ def _normalized(advantage: NDArray[np.float32]) -> NDArray[np.float32]:
     return normal
 
 
+@dataclass(slots=True)
+class _Lesson:
+    """What an update learns from."""
+
+    net: IndexPolicy | OptionPolicy
+    descent: Descent
+    recipe: PpoRecipe
+    view: NDArray[np.uint64]
+    action: NDArray[np.int16]
+    log_prob: NDArray[np.float32]
+    value: NDArray[np.float32]
+    advantage: NDArray[np.float32]
+    returns: NDArray[np.float32]
+
+    @staticmethod
+    def of(net: IndexPolicy | OptionPolicy, descent: Descent, batch: Batch, recipe: PpoRecipe) -> _Lesson:
+        advantage = np.empty(len(batch.action), np.float32)
+        gae(batch.reward, batch.value, batch.following, batch.bootstrap, recipe.gamma, recipe.lam, advantage)
+        value = np.ascontiguousarray(batch.value[:, 0])
+        known = (batch.view, batch.action, batch.log_prob, value, advantage, advantage + value)
+        return _Lesson(net, descent, recipe, *known)
+
+    def permuted(self, random: NDArray[np.uint64]) -> _Lesson:
+        """The same with every row replaced by an equivalent one."""
+        view, action = self.view.copy(), self.action.copy()
+        self.net.seen.permute(view, action, random)
+        return replace(self, view=view, action=action)
+
+    def learner(self) -> Learn:
+        """How this is learned from, on this device."""
+        if isinstance(self.net, IndexPolicy) and self.descent.flat.on_cpu:
+            return self._by_kernel(self.net)
+        return self._by_autograd
+
+    def _by_kernel(self, net: IndexPolicy) -> Learn:
+        """Whole epochs without Python, over observations that are written once."""
+        r, flat, threads = self.recipe, self.descent.flat, self.descent.team.threads
+        plan = (flat.first(net.first), flat.tower(net.actor), flat.tower(net.critic), net.kind)
+        seen = net.seen.all_observations(self.view)
+        known = (self.action, self.log_prob, self.value, self.advantage, self.returns)
+        recipe = np.array([r.clip, r.entropy, r.value_weight, r.clip_value, 0, 0, 1], np.float32)
+        limits = (r.normalize, np.float32(r.max_grad_norm), r.target_kl)
+
+        def learn(order: NDArray[np.int64]) -> NDArray[np.float64]:
+            figures, distances = np.zeros((threads, len(FIGURES) + 1)), np.zeros((2, threads))
+            args = (plan, seen, known, recipe, limits, order, r.minibatch, figures, distances)
+            self.descent.by_kernel(index_epoch, r.minibatch, *args)
+            sums: NDArray[np.float64] = figures.sum(0)
+            sums[-1] = figures[0, -1]
+            return sums
+
+        return learn
+
+    def _by_autograd(self, order: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The same in torch."""
+        sums = np.zeros(len(FIGURES) + 1)
+        for lo in range(0, len(order) - self.recipe.minibatch // 2, self.recipe.minibatch):
+            rows = order[lo : lo + self.recipe.minibatch]
+            weight = self.advantage.copy()
+            if self.recipe.normalize:
+                weight[rows] = _normalized(self.advantage[rows])
+            figures = self.descent.by_autograd(rows, partial(self._loss, weight), self.recipe.max_grad_norm)
+            sums += [*(figures[name] for name in FIGURES), 1.0]
+            if self.recipe.target_kl and figures["kl"] > 1.5 * self.recipe.target_kl:
+                break
+        return sums
+
+    def _loss(self, weight: NDArray[np.float32], rows: NDArray[np.int64]) -> tuple[Tensor, dict[str, Tensor]]:
+        view, action = self.view[rows], self.action[rows]
+        net = self.net
+        judged = judge_indices(net, view, action) if isinstance(net, IndexPolicy) else judge_options(net, view, action)
+        columns = (self.log_prob, self.value, weight, self.returns)
+        known = [torch.from_numpy(column[rows]).to(judged[0].device) for column in columns]
+        return ppo_loss(*judged, known[0], known[1], known[2], known[3], self.recipe)
+
+
 def ppo_update(
-    net: IndexPolicy | OptionPolicy,
-    optimizer: torch.optim.Optimizer,
-    batch: Batch,
-    recipe: PpoRecipe,
-    seed: int,
-    update: int,
+    net: IndexPolicy | OptionPolicy, descent: Descent, batch: Batch, recipe: PpoRecipe, seed: int, update: int
 ) -> dict[str, float]:
     """Epochs of minibatches over the closed rows; returns the figures of this update."""
-    advantage = np.empty(len(batch.action), np.float32)
-    gae(batch.reward, batch.value, batch.following, batch.bootstrap, recipe.gamma, recipe.lam, advantage)
-    returns = advantage + batch.value[:, 0]
-    random = np.zeros(len(advantage), np.uint64)
-    weight = advantage.copy()  # normalised a minibatch at a time, as it is learned from
-
-    def loss_of(rows: NDArray[np.int64]) -> tuple[Tensor, dict[str, Tensor]]:
-        view, action = batch.view[rows], batch.action[rows]
-        if recipe.augment:
-            net.seen.permute(view, action, random[rows])
-        judged = judge_indices(net, view, action) if isinstance(net, IndexPolicy) else judge_options(net, view, action)
-        columns = (batch.log_prob, batch.value[:, 0], weight, returns)
-        known = [torch.from_numpy(column[rows]).to(judged[0].device) for column in columns]
-        return ppo_loss(*judged, known[0], known[1], known[2], known[3], recipe)
-
-    sums: dict[str, Tensor] = {}
-    steps, kl = 0, 0.0
+    lesson, rows = _Lesson.of(net, descent, batch, recipe), len(batch.closed)
+    learn = lesson.learner()
+    sums = np.zeros(len(FIGURES) + 1)
     for epoch in range(recipe.epochs):
-        order = batch.closed[permutation(len(batch.closed), seed, Purpose.SHUFFLE, update * 64 + epoch)]
         if recipe.augment:
-            random = words(len(advantage), seed, Purpose.AUGMENT, update * 64 + epoch)
-        for lo in range(0, len(order) - recipe.minibatch // 2, recipe.minibatch):
-            rows = order[lo : lo + recipe.minibatch]
-            if recipe.normalize:
-                weight[rows] = _normalized(advantage[rows])
-            figures = shared_gradient(net, net.seen.team, rows, loss_of)
-            torch.nn.utils.clip_grad_norm_(net.parameters(), recipe.max_grad_norm)
-            optimizer.step()
-            sums = {name: sums.get(name, torch.zeros(())) + figure.cpu() for name, figure in figures.items()}
-            steps, kl = steps + 1, float(figures["kl"])
-            if recipe.target_kl and kl > 1.5 * recipe.target_kl:
-                break
-        if recipe.target_kl and kl > 1.5 * recipe.target_kl:
-            break
-    means = {name: float(total) / max(1, steps) for name, total in sums.items()}
-    return {**means, "rows": float(len(batch.closed)), "minibatches": float(steps)}
+            random = words(len(lesson.action), seed, Purpose.AUGMENT, update * 64 + epoch)
+            learn = lesson.permuted(random).learner()
+        found = learn(batch.closed[permutation(rows, seed, Purpose.SHUFFLE, update * 64 + epoch)])
+        sums += found
+        if found[-1] < len(range(0, rows - recipe.minibatch // 2, recipe.minibatch)):
+            break  # the policy has moved too far
+    means = dict(zip(FIGURES, (sums[:-1] / max(1.0, sums[-1])).tolist(), strict=True))
+    return {**means, "rows": float(rows), "minibatches": float(sums[-1])}

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from maple.core.rng import Purpose, uniforms
 from maple.core.step import Keys, Options
+from maple.nets.dense import RELU, TANH
 from maple.nets.sampling import explore_options, sample_mask, sample_options
 from maple.nets.seen import CHUNK, ROWS, Seen
 from maple.nets.sparse import Rows, SparseLayer
@@ -85,7 +86,7 @@ class IndexPolicy(nn.Module):
         spec = seen.encoder.spec
         kind = {"relu": nn.ReLU, "tanh": nn.Tanh}[activation]
         self.seen, self.width = seen, hidden[0]
-        self.rectify = activation == "relu"
+        self.kind = {"relu": RELU, "tanh": TANH}[activation]
         self.first = SparseLayer(spec.observation, 2 * hidden[0])
         self.actor = layers([*hidden, spec.actions], kind)
         self.critic = layers([*hidden, 1], kind)
@@ -93,8 +94,8 @@ class IndexPolicy(nn.Module):
 
     def forward(self, observation: NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
         """Logits (n, A) and value (n,)."""
-        first = self.first.of_bytes(observation, relu=self.rectify)
-        first = first if self.rectify else torch.tanh(first)
+        first = self.first.of_bytes(observation, relu=self.kind == RELU)
+        first = first if self.kind == RELU else torch.tanh(first)
         actor, critic = first.split(self.width, dim=1)
         return self.actor(actor), self.critic(critic)[:, 0]
 

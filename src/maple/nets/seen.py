@@ -49,12 +49,20 @@ class Seen:
         self.team.each(lambda part: work(bounds[part], bounds[part + 1]), len(bounds) - 1)
 
     def observation(self, view: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """Observation and mask of each row."""
-        spec = self.encoder.spec
-        observation = np.empty((len(view), spec.observation), np.uint8)
-        mask = np.empty((len(view), spec.actions), np.bool_)
+        """Observation and mask of a few rows."""
+        observation, mask = self._room_for_observations(len(view))
         self.encoder.observe(view, observation, mask, 0, len(view))
         return observation, mask
+
+    def all_observations(self, view: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """Observation and mask of many rows, by all threads."""
+        observation, mask = self._room_for_observations(len(view))
+        self.team.run(self.encoder.observe, len(view), view, observation, mask)
+        return observation, mask
+
+    def _room_for_observations(self, n: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        spec = self.encoder.spec
+        return np.empty((n, spec.observation), np.uint8), np.empty((n, spec.actions), np.bool_)
 
     def state(self, view: NDArray[np.uint64]) -> Rows:
         """Features of each decision before an option is taken."""
@@ -66,6 +74,12 @@ class Seen:
         """Features of each decision's chosen option."""
         rows = self._rows(len(view))
         self.encoder.describe_choice(view, action, rows.feature, rows.length, 0, len(view))
+        return rows
+
+    def all_choices(self, view: NDArray[np.uint64], action: NDArray[np.int16]) -> Rows:
+        """The same of many decisions, by all threads."""
+        rows = self._rows(len(view))
+        self.team.run(self.encoder.describe_choice, len(view), view, action, rows.feature, rows.length)
         return rows
 
     def permute(self, view: NDArray[np.uint64], action: NDArray[np.int16], random: NDArray[np.uint64]) -> None:

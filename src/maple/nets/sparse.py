@@ -19,13 +19,23 @@ from torch import Tensor, nn
 from maple.core.kernels import fast_kernel
 from maple.core.step import Options
 
-__all__ = ["ByteSum", "FeatureSum", "OptionSum", "Rows", "SparseLayer"]
+__all__ = [
+    "ByteSum",
+    "FeatureSum",
+    "OptionSum",
+    "Rows",
+    "SparseLayer",
+    "spread_bytes",
+    "spread_features",
+    "sum_bytes",
+    "sum_features",
+]
 
 _0 = np.float32(0)
 
 
 @fast_kernel
-def _sum_features(weight, bias, feature, length, relu, out):
+def sum_features(weight, bias, feature, length, relu, out):
     """out = sum of the weight rows of each row's features. Writes out."""
     width = weight.shape[1]
     for i in range(out.shape[0]):
@@ -41,7 +51,7 @@ def _sum_features(weight, bias, feature, length, relu, out):
 
 
 @fast_kernel
-def _spread_features(feature, length, grad, into):
+def spread_features(feature, length, grad, into):
     """The gradient of that sum. Writes into."""
     width = into.shape[1]
     for i in range(feature.shape[0]):
@@ -52,25 +62,32 @@ def _spread_features(feature, length, grad, into):
 
 
 @fast_kernel
-def _sum_bytes(weight, bias, observation, relu, out):
+def sum_bytes(weight, bias, observation, relu, out):
     """out = observation @ weight + bias, over the bytes that are not zero. Writes out."""
     width = weight.shape[1]
+    at = np.zeros(observation.shape[1] + 3, np.int64)
+    x = np.empty(observation.shape[1] + 3, np.float32)
     for i in range(out.shape[0]):
+        o = out[i]
         for h in range(width):
-            out[i, h] = bias[h]
+            o[h] = bias[h]
+        n = 0
         for f in range(observation.shape[1]):
-            byte = observation[i, f]
-            if byte:
-                x = np.float32(byte)
-                for h in range(width):
-                    out[i, h] += x * weight[f, h]
+            at[n], x[n] = f, observation[i, f]
+            n += observation[i, f] != 0
+        x[n : n + 3] = _0
+        for k in range(0, n, 4):
+            x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+            w0, w1, w2, w3 = weight[at[k]], weight[at[k + 1]], weight[at[k + 2]], weight[at[k + 3]]
+            for h in range(width):
+                o[h] += x0 * w0[h] + x1 * w1[h] + x2 * w2[h] + x3 * w3[h]
         if relu:
             for h in range(width):
-                out[i, h] = max(out[i, h], _0)
+                o[h] = max(o[h], _0)
 
 
 @fast_kernel
-def _spread_bytes(observation, grad, into):
+def spread_bytes(observation, grad, into):
     """The gradient of that product. Writes into."""
     width = into.shape[1]
     for i in range(observation.shape[0]):
@@ -187,7 +204,7 @@ class FeatureSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor, rows: Rows, relu: bool) -> Tensor:
         out = torch.empty(len(rows.length), weight.shape[1])
-        _sum_features(weight.detach().numpy(), bias.detach().numpy(), rows.feature, rows.length, relu, out.numpy())
+        sum_features(weight.detach().numpy(), bias.detach().numpy(), rows.feature, rows.length, relu, out.numpy())
         ctx.rows, ctx.shape, ctx.relu = rows, weight.shape, relu
         ctx.save_for_backward(out)
         return out
@@ -196,7 +213,7 @@ class FeatureSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         grad = grad * (ctx.saved_tensors[0] > 0) if ctx.relu else grad.contiguous()
         into = torch.zeros(ctx.shape)
-        _spread_features(ctx.rows.feature, ctx.rows.length, grad.numpy(), into.numpy())
+        spread_features(ctx.rows.feature, ctx.rows.length, grad.numpy(), into.numpy())
         return into, grad.sum(0), None, None
 
 
@@ -206,7 +223,7 @@ class ByteSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor, observation: NDArray[np.uint8], relu: bool) -> Tensor:
         out = torch.empty(len(observation), weight.shape[1])
-        _sum_bytes(weight.detach().numpy(), bias.detach().numpy(), observation, relu, out.numpy())
+        sum_bytes(weight.detach().numpy(), bias.detach().numpy(), observation, relu, out.numpy())
         ctx.observation, ctx.shape, ctx.relu = observation, weight.shape, relu
         ctx.save_for_backward(out)
         return out
@@ -215,7 +232,7 @@ class ByteSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         grad = grad * (ctx.saved_tensors[0] > 0) if ctx.relu else grad.contiguous()
         into = torch.zeros(ctx.shape)
-        _spread_bytes(ctx.observation, grad.numpy(), into.numpy())
+        spread_bytes(ctx.observation, grad.numpy(), into.numpy())
         return into, grad.sum(0), None, None
 
 

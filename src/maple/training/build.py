@@ -24,8 +24,6 @@ from maple.training.learners import (
     frozen_copy,
     load_weights,
     make_policy,
-    optimizer_state,
-    restore_optimizer,
     weights_of,
 )
 from maple.training.loop import Budget, Trainer
@@ -76,7 +74,8 @@ def build_trainer(config: Config, game: Game, team: Team) -> Trainer:
 
 def trainer_state(trainer: Trainer) -> dict[str, NDArray[Any]]:
     """All that resuming needs besides the weights; taken right after an update."""
-    state = {f"optimizer/{name}": array for name, array in optimizer_state(trainer.learner.adam.optimizer).items()}
+    state: dict[str, NDArray[Any]] = {}
+    state |= {f"optimizer/{name}": array for name, array in trainer.learner.schedule.descent.state().items()}
     state |= {f"arena/{name}": array for name, array in trainer.arena.state().items()}
     state |= {f"rollout/{name}": array for name, array in trainer.rollout.state().items()}
     state["seating/player"] = trainer.seating.player
@@ -88,7 +87,7 @@ def trainer_state(trainer: Trainer) -> dict[str, NDArray[Any]]:
 def restore_trainer(trainer: Trainer, weights: dict[str, NDArray[Any]], state: dict[str, NDArray[Any]]) -> None:
     """Take over what a checkpoint holds; the counters are the caller's."""
     load_weights(trainer.learner.policy, weights)
-    restore_optimizer(trainer.learner.adam.optimizer, _below(state, "optimizer/"))
+    trainer.learner.schedule.descent.restore(_below(state, "optimizer/"))
     trainer.arena.restore(_below(state, "arena/"))
     trainer.rollout.restore(_below(state, "rollout/"))
     trainer.seating.player[:] = state["seating/player"]

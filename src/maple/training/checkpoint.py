@@ -25,7 +25,7 @@ from maple.core.errors import CheckpointError
 
 __all__ = ["FORMAT", "Checkpoint", "latest_checkpoint", "load_checkpoint", "save_checkpoint"]
 
-FORMAT = 1
+FORMAT = 2
 Arrays = Mapping[str, NDArray[Any]]
 
 

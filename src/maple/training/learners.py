@@ -12,6 +12,7 @@ from torch import nn
 
 from maple.core.config import Config
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update
+from maple.learn.descent import Descent
 from maple.learn.ppo import PpoRecipe, ppo_update
 from maple.learn.rollout import Batch
 from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
@@ -24,8 +25,6 @@ __all__ = [
     "frozen_copy",
     "load_weights",
     "make_policy",
-    "optimizer_state",
-    "restore_optimizer",
     "weights_of",
 ]
 
@@ -50,21 +49,19 @@ def _between(first: float, last: float, progress: float) -> float:
     return first + (last - first) * progress
 
 
-class ScheduledAdam:
-    """Adam with a learning rate that falls over the budget."""
+class Schedule:
+    """A learning rate that falls over the budget."""
 
-    def __init__(self, net: nn.Module, config: Config) -> None:
+    def __init__(self, net: Net, config: Config) -> None:
         self._config = config.optimizer
-        rate = config.optimizer.learning_rate
-        self.optimizer = torch.optim.Adam(net.parameters(), lr=rate, eps=config.optimizer.eps, fused=True)
+        self.descent = Descent(net, net.seen.team, config.optimizer.learning_rate, config.optimizer.eps)
 
-    def at(self, progress: float) -> torch.optim.Optimizer:
-        """The optimizer with the rate that is due."""
+    def at(self, progress: float) -> Descent:
+        """The descent at the rate that is due."""
         first = self._config.learning_rate
         last = first * self._config.final_fraction if self._config.schedule == "linear" else first
-        for group in self.optimizer.param_groups:
-            group["lr"] = _between(first, last, progress)
-        return self.optimizer
+        self.descent.learning_rate = _between(first, last, progress)
+        return self.descent
 
 
 class AfterstateLearner:
@@ -72,7 +69,7 @@ class AfterstateLearner:
 
     def __init__(self, net: OptionValue, config: Config) -> None:
         self.policy = net
-        self.adam = ScheduledAdam(net, config)
+        self.schedule = Schedule(net, config)
         self._seed = config.seed
         self._config = config.afterstate
         net.epsilon, net.temperature = config.afterstate.epsilon, config.afterstate.temperature
@@ -81,7 +78,7 @@ class AfterstateLearner:
         """One pass of regression on the targets."""
         c = self._config
         recipe = AfterstateRecipe(c.gamma, c.lam, c.epochs, c.minibatch)
-        return afterstate_update(self.policy, self.adam.at(progress), batch, recipe, self._seed, number)
+        return afterstate_update(self.policy, self.schedule.at(progress), batch, recipe, self._seed, number)
 
 
 class PpoLearner:
@@ -89,7 +86,7 @@ class PpoLearner:
 
     def __init__(self, net: IndexPolicy | OptionPolicy, config: Config) -> None:
         self.policy = net
-        self.adam = ScheduledAdam(net, config)
+        self.schedule = Schedule(net, config)
         self._seed = config.seed
         self._config = config.ppo
 
@@ -110,7 +107,7 @@ class PpoLearner:
             target_kl=c.target_kl,
             augment=c.augment,
         )
-        return ppo_update(self.policy, self.adam.at(progress), batch, recipe, self._seed, number)
+        return ppo_update(self.policy, self.schedule.at(progress), batch, recipe, self._seed, number)
 
 
 def frozen_copy(net: Net) -> Net:
@@ -128,21 +125,3 @@ def weights_of(net: nn.Module) -> dict[str, NDArray[Any]]:
 def load_weights(net: nn.Module, weights: dict[str, NDArray[Any]]) -> None:
     """Put weights into a network of the same shape."""
     net.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
-
-
-def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, NDArray[Any]]:
-    """Adam's moments as arrays."""
-    arrays = {}
-    for index, state in optimizer.state_dict()["state"].items():
-        for name, value in state.items():
-            arrays[f"{index}.{name}"] = value.cpu().numpy()
-    return arrays
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: dict[str, NDArray[Any]]) -> None:
-    """Take over what optimizer_state() gave."""
-    content = optimizer.state_dict()
-    for key, array in arrays.items():
-        index, _, name = key.partition(".")
-        content["state"].setdefault(int(index), {})[name] = torch.from_numpy(np.array(array))
-    optimizer.load_state_dict(content)

@@ -1,0 +1,152 @@
+"""Steps down a gradient that the threads of a team work out together, each for its share of a minibatch.
+
+Shares are cut by count and added in order, so the result depends on the number of threads but never on their timing.
+Where the gradient is a kernel, whole epochs run without Python: the threads meet after each minibatch, and each moves
+its part of the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from maple.core.kernels import fast_kernel
+from maple.core.threads import Team, meet
+from maple.nets.flat import FlatWeights
+
+__all__ = ["Descent", "descend", "share_of"]
+
+MIN_SHARE = 64  # rows that are worth a thread of their own
+BETA1, BETA2 = 0.9, 0.999
+
+_0 = np.float32(0)
+_1 = np.float32(1)
+
+LossOfRows = Callable[[NDArray[np.int64]], tuple[Tensor, dict[str, Tensor]]]
+
+
+@fast_kernel
+def share_of(crew, rows):
+    """The rows that this thread takes."""
+    n = len(rows)
+    return rows[n * crew[0] // crew[1] : n * (crew[0] + 1) // crew[1]]
+
+
+@fast_kernel
+def descend(crew, state, max_norm, learning_rate, eps):
+    """Add up the shares' gradients and take a step of Adam, each thread for its part of the weights. Writes state.
+
+    Returns False if another thread has failed. `state` holds the weights (P,), the shares' gradients (threads, P),
+    Adam's two moments (P,), its number of steps (1,) and room for norms (threads,).
+    """
+    weights, gradients, mean, square, step, norms = state
+    me, threads, size = crew[0], crew[1], len(weights)
+    lo, hi = size * me // threads, size * (me + 1) // threads
+    if not meet(crew):
+        return False
+    total = gradients[0]
+    for other in range(1, threads):
+        for i in range(lo, hi):
+            total[i] += gradients[other, i]
+    norm = _0
+    for i in range(lo, hi):
+        norm += total[i] * total[i]
+    norms[me] = norm
+    steps = step[0] + _1
+    if not meet(crew):
+        return False
+    norm = np.sqrt(norms[:threads].sum())
+    scale = max_norm / (norm + np.float32(1e-6)) if max_norm > _0 and norm > max_norm else _1
+    rate = learning_rate / (1.0 - BETA1**steps)
+    shrink = np.float32(1.0 / np.sqrt(1.0 - BETA2**steps))
+    beta1, beta2, length = np.float32(BETA1), np.float32(BETA2), np.float32(rate)
+    for i in range(lo, hi):
+        g = total[i] * scale
+        mean[i] = beta1 * mean[i] + (_1 - beta1) * g
+        square[i] = beta2 * square[i] + (_1 - beta2) * g * g
+        weights[i] -= length * mean[i] / (np.sqrt(square[i]) * shrink + eps)
+    if not meet(crew):
+        return False
+    if me == 0:
+        step[0] = steps  # the others read it after the next meeting
+    return True
+
+
+class Descent:
+    """A network's weights, their gradient and Adam."""
+
+    def __init__(self, net: nn.Module, team: Team, learning_rate: float, eps: float) -> None:
+        self.flat = FlatWeights(net)
+        self.team = team
+        self._eps = eps
+        self.adam = torch.optim.Adam([self.flat.vector], learning_rate, (BETA1, BETA2), eps, fused=True)
+        self._gradients = np.zeros((team.threads, len(self.flat.vector)), np.float32)
+        zeros = torch.zeros_like(self.flat.gradient)
+        start = {"step": torch.zeros((), device=zeros.device), "exp_avg": zeros, "exp_avg_sq": zeros.clone()}
+        self.adam.state[self.flat.vector] = start
+
+    @property
+    def learning_rate(self) -> float:
+        """The length of a step."""
+        return float(self.adam.param_groups[0]["lr"])
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self.adam.param_groups[0]["lr"] = value
+
+    def state(self) -> dict[str, NDArray[np.float32]]:
+        """Adam's moments and number of steps, for checkpoints."""
+        return {name: value.cpu().numpy() for name, value in self.adam.state[self.flat.vector].items()}
+
+    def restore(self, state: dict[str, NDArray[np.float32]]) -> None:
+        """Take over what state() gave."""
+        for name, value in self.adam.state[self.flat.vector].items():
+            value.copy_(torch.from_numpy(np.array(state[name])).reshape(value.shape))
+
+    def by_kernel(self, epoch: Callable[..., Any], minibatch: int, *args: Any) -> None:
+        """Run epoch(crew, state, learning_rate, eps, *args) on as many threads as a minibatch is worth."""
+        moments = self.adam.state[self.flat.vector]
+        arrays = [self.flat.vector.detach(), moments["exp_avg"], moments["exp_avg_sq"], moments["step"].reshape(1)]
+        weights, mean, square, step = (tensor.numpy() for tensor in arrays)
+        threads = self._shares(minibatch)
+        state = (weights, self._gradients, mean, square, step, np.zeros(self.team.threads, np.float32))
+        rates = (np.float32(self.learning_rate), np.float32(self._eps))
+        self.team.together(epoch, threads, state, *rates, *args)
+
+    def _shares(self, minibatch: int) -> int:
+        return max(1, min(self.team.threads, minibatch // MIN_SHARE)) if self.flat.on_cpu else 1
+
+    def by_autograd(self, rows: NDArray[np.int64], loss_of: LossOfRows, max_norm: float = 0.0) -> dict[str, float]:
+        """One step for the mean loss over `rows`; returns the means of its figures.
+
+        `loss_of` gives the mean loss and figures of some of the rows. The gradient is scaled down to `max_norm` if
+        that is given and exceeded.
+        """
+        parts = self._shares(len(rows))
+        bounds = [len(rows) * part // parts for part in range(parts + 1)]
+        gradients: list[tuple[Tensor, ...]] = [()] * parts
+        figures: list[dict[str, Tensor]] = [{}] * parts
+
+        def share(part: int) -> None:
+            mine = rows[bounds[part] : bounds[part + 1]]
+            loss, figures[part] = loss_of(mine)
+            gradients[part] = torch.autograd.grad(loss * (len(mine) / len(rows)), self.flat.parameters)
+
+        self.team.each(share, parts)
+        for parameter, *pieces in zip(self.flat.parameters, *gradients, strict=True):
+            assert parameter.grad is not None
+            parameter.grad.copy_(pieces[0])
+            for piece in pieces[1:]:
+                parameter.grad.add_(piece)
+        if max_norm:
+            nn.utils.clip_grad_norm_([self.flat.vector], max_norm)
+        self.adam.step()
+        weights = np.diff(bounds) / len(rows)
+        return {
+            name: float(sum(w * float(f[name]) for w, f in zip(weights, figures, strict=True))) for name in figures[0]
+        }

@@ -1,0 +1,238 @@
+"""The gradient of masked PPO over plain indices, for one thread's share of a minibatch, in one kernel call.
+
+It says the same as `ppo_loss` over `judge_indices` by autograd, which is its oracle in the tests and the way on other
+devices. Only what is there is paid for: bytes that are not zero at the bottom, legal actions at the top.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maple.core.kernels import fast_kernel
+from maple.learn.descent import descend, share_of
+from maple.nets.dense import activate, deactivate, exp, layer_weight, stage, tower_backward, tower_forward, turn
+from maple.nets.sparse import spread_bytes, sum_bytes
+
+__all__ = ["FIGURES", "add_index_gradient", "index_epoch"]
+
+FIGURES = ("policy_loss", "value_loss", "entropy", "kl", "clipped")
+
+BLOCK = 64  # rows at a time: their values at all stages stay in a core's own cache
+
+_0 = np.float32(0)
+_1 = np.float32(1)
+_2 = np.float32(2)
+_LEAST = np.float32(-80)  # e to this is nothing
+
+
+@fast_kernel
+def _list_legal(mask, legal):
+    """The legal actions of one row, then the last again, four at a time being read; returns how many. Writes legal."""
+    n = 0
+    for a in range(mask.shape[0]):
+        legal[n] = a
+        n += mask[a]
+    for j in range(n, n + 4):
+        legal[j] = legal[n - 1]
+    return n
+
+
+@fast_kernel
+def _log_probs(x, weight, bias, n, legal, log_p, p):
+    """Log-probabilities and probabilities of one row's legal actions. Writes log_p, p."""
+    for j in range(0, n, 4):
+        w0, w1, w2, w3 = weight[legal[j]], weight[legal[j + 1]], weight[legal[j + 2]], weight[legal[j + 3]]
+        s0, s1, s2, s3 = bias[legal[j]], bias[legal[j + 1]], bias[legal[j + 2]], bias[legal[j + 3]]
+        for h in range(x.shape[0]):
+            s0 += x[h] * w0[h]
+            s1 += x[h] * w1[h]
+            s2 += x[h] * w2[h]
+            s3 += x[h] * w3[h]
+        log_p[j], log_p[j + 1], log_p[j + 2], log_p[j + 3] = s0, s1, s2, s3
+    top = log_p[0]
+    for j in range(1, n):
+        top = max(top, log_p[j])
+    total = _0
+    for j in range(n):
+        p[j] = exp(max(log_p[j] - top, _LEAST))
+        total += p[j]
+    shift, share = top + np.log(total), _1 / total
+    for j in range(n):
+        log_p[j] -= shift
+        p[j] *= share
+
+
+@fast_kernel
+def _policy_flow(n, legal, log_p, p, taken, old_log_prob, advantage, recipe, flow, figures):
+    """The loss's gradient with regard to one row's legal logits. Writes flow, figures."""
+    clip, entropy_weight, scale = recipe[0], recipe[1], recipe[4]
+    entropy, at = _0, 0
+    for j in range(n):
+        entropy -= p[j] * log_p[j]
+        if legal[j] == taken:
+            at = j
+    log_ratio = log_p[at] - old_log_prob
+    ratio = np.exp(log_ratio)
+    kept = advantage * ratio
+    bound = advantage * min(max(ratio, _1 - clip), _1 + clip)
+    pull = -kept if kept <= bound else _0
+    for j in range(n):
+        flow[j] = scale * p[j] * (entropy_weight * (log_p[j] + entropy) - pull)
+    flow[at] += scale * pull
+    for j in range(n, n + 4):
+        flow[j] = _0
+    figures[0] -= min(kept, bound)
+    figures[2] += entropy
+    figures[3] += (ratio - _1) - log_ratio
+    figures[4] += _1 if abs(ratio - _1) > clip else _0
+
+
+@fast_kernel
+def _spread_flow(x, weight, n, legal, flow, into, weight_grad, bias_grad):
+    """Where that gradient goes. Writes into, weight_grad, bias_grad."""
+    into[:] = _0
+    for j in range(0, n, 4):
+        w0, w1, w2, w3 = weight[legal[j]], weight[legal[j + 1]], weight[legal[j + 2]], weight[legal[j + 3]]
+        f0, f1, f2, f3 = flow[j], flow[j + 1], flow[j + 2], flow[j + 3]
+        for h in range(x.shape[0]):
+            into[h] += f0 * w0[h] + f1 * w1[h] + f2 * w2[h] + f3 * w3[h]
+    for j in range(n):
+        f, row = flow[j], weight_grad[legal[j]]
+        bias_grad[legal[j]] += f
+        for h in range(x.shape[0]):
+            row[h] += f * x[h]
+
+
+@fast_kernel
+def _value_flow(value, old_value, target, recipe, figures):
+    """The loss's gradient with regard to one row's value. Writes figures."""
+    weight, clip, scale = recipe[2], recipe[3], recipe[4]
+    off = value - target
+    error, flow = off * off, _2 * off
+    if clip > _0 and abs(value - old_value) > clip:
+        near = (old_value + clip if value > old_value else old_value - clip) - target
+        if near * near > error:
+            error, flow = near * near, _0
+    figures[1] += error
+    return scale * weight * flow
+
+
+@fast_kernel
+def _head(hidden, weights, actor, mask, rows, action, old_log_prob, advantage, recipe, into, gradient, figures):
+    """The actor's last layer, forward and backward, over legal actions alone. Writes into, gradient, figures."""
+    top = actor.shape[0] - 1
+    weight, weight_grad = layer_weight(weights, actor, top), layer_weight(gradient, actor, top)
+    bias = weights[actor[top, 1] : actor[top, 1] + actor[top, 3]]
+    bias_grad = gradient[actor[top, 1] : actor[top, 1] + actor[top, 3]]
+    legal = np.empty(mask.shape[1] + 4, np.int64)
+    log_p = np.empty(mask.shape[1] + 4, np.float32)
+    p = np.empty(mask.shape[1] + 4, np.float32)
+    flow = np.empty(mask.shape[1] + 4, np.float32)
+    for i in range(len(rows)):
+        r = rows[i]
+        n = _list_legal(mask[r], legal)
+        _log_probs(hidden[i], weight, bias, n, legal, log_p, p)
+        gain = (advantage[r] - recipe[5]) * recipe[6]
+        _policy_flow(n, legal, log_p, p, action[r], old_log_prob[r], gain, recipe, flow, figures)
+        _spread_flow(hidden[i], weight, n, legal, flow, into[i], weight_grad, bias_grad)
+
+
+@fast_kernel
+def _block(weights, turned, plan, seen, rows, known, recipe, rooms, gradient, figures):
+    """A few rows forward and backward. Writes rooms, gradient, figures."""
+    first, actor, critic, kind = plan
+    observation, mask = seen
+    action, old_log_prob, old_value, advantage, returns = known
+    actor_values, actor_flows, critic_values, critic_flows = rooms
+    n, features, width = len(rows), first[2], first[3]
+    half = width // 2
+    below = weights[first[0] : first[0] + features * width].reshape(features, width)
+    bytes_of = observation[rows]
+    x = np.empty((n, width), np.float32)
+    sum_bytes(below, weights[first[1] : first[1] + width], bytes_of, False, x)
+    activate(kind, x)
+    stage(actor_values, actor, 0, n)[:] = x[:, :half]
+    stage(critic_values, critic, 0, n)[:] = x[:, half:]
+    top = actor.shape[0] - 1
+    tower_forward(weights, turned, actor, top, kind, n, actor_values)
+    tower_forward(weights, turned, critic, top + 1, kind, n, critic_values)
+    hidden, into = stage(actor_values, actor, top, n), stage(actor_flows, actor, top, n)
+    _head(hidden, weights, actor, mask, rows, action, old_log_prob, advantage, recipe, into, gradient, figures)
+    value, flow = stage(critic_values, critic, top + 1, n), stage(critic_flows, critic, top + 1, n)
+    for i in range(n):
+        flow[i, 0] = _value_flow(value[i, 0], old_value[rows[i]], returns[rows[i]], recipe, figures)
+    tower_backward(weights, actor, top, kind, n, actor_values, actor_flows, gradient)
+    tower_backward(weights, critic, top + 1, kind, n, critic_values, critic_flows, gradient)
+    dx = np.empty((n, width), np.float32)
+    dx[:, :half] = stage(actor_flows, actor, 0, n)
+    dx[:, half:] = stage(critic_flows, critic, 0, n)
+    deactivate(kind, x, dx)
+    bias = gradient[first[1] : first[1] + width]
+    for i in range(n):
+        for h in range(width):
+            bias[h] += dx[i, h]
+    spread_bytes(bytes_of, dx, gradient[first[0] : first[0] + features * width].reshape(features, width))
+
+
+@fast_kernel
+def add_index_gradient(weights, plan, seen, rows, known, recipe, gradient):
+    """Add the gradient of the loss over `rows`; returns the sums of FIGURES. Writes gradient.
+
+    plan: first layer, actor and critic tower (see FlatWeights), activation; seen: observation and mask of all rows;
+    known: action, old log-probability, old value, advantage, return of all rows; recipe: clip, entropy weight, value
+    weight, value clip, what one row counts for, and what an advantage is shifted and scaled by.
+    """
+    _, actor, critic, _ = plan
+    figures = np.zeros(len(FIGURES), np.float64)
+    turned = np.empty_like(weights)
+    turn(weights, actor, actor.shape[0] - 1, turned)
+    turn(weights, critic, critic.shape[0], turned)
+    a = BLOCK * (actor[:, 2].sum() + 1)
+    c = BLOCK * (critic[:, 2].sum() + 1)
+    empty = np.empty
+    rooms = empty(a, np.float32), empty(a, np.float32), empty(c, np.float32), empty(c, np.float32)
+    for lo in range(0, len(rows), BLOCK):
+        part = rows[lo : min(lo + BLOCK, len(rows))]
+        _block(weights, turned, plan, seen, part, known, recipe, rooms, gradient, figures)
+    return figures
+
+
+@fast_kernel
+def _moments(rows, advantage):
+    """Mean of the rows' advantages and one over their standard deviation."""
+    mean = 0.0
+    for r in rows:
+        mean += advantage[r]
+    mean /= len(rows)
+    spread = 0.0
+    for r in rows:
+        spread += (advantage[r] - mean) ** 2
+    return np.float32(mean), np.float32(1.0 / (np.sqrt(spread / len(rows)) + 1e-8))
+
+
+@fast_kernel
+def index_epoch(
+    crew, state, learning_rate, eps, plan, seen, known, recipe, limits, order, minibatch, figures, distances
+):
+    """Steps over `order`, a minibatch at a time, until the policy has moved too far if `target_kl` says so.
+
+    Adds each thread's sums of FIGURES and, behind them, of minibatches. Writes state, figures, distances.
+    """
+    me, recipe = crew[0], recipe.copy()
+    normalize, max_norm, target_kl = limits
+    for number, lo in enumerate(range(0, len(order) - minibatch // 2, minibatch)):
+        rows = order[lo : min(lo + minibatch, len(order))]
+        recipe[4] = _1 / np.float32(len(rows))
+        if normalize:
+            recipe[5], recipe[6] = _moments(rows, known[3])
+        gradient = state[1][me]
+        gradient[:] = _0
+        found = add_index_gradient(state[0], plan, seen, share_of(crew, rows), known, recipe, gradient)
+        figures[me, : len(FIGURES)] += recipe[4] * found
+        distance = distances[number % 2]  # two of them, so that none is written before all have read it
+        distance[me] = recipe[4] * found[3]
+        figures[me, len(FIGURES)] += 1.0
+        if not descend(crew, state, max_norm, learning_rate, eps):
+            return
+        if target_kl > 0 and distance[: crew[1]].sum() > 1.5 * target_kl:
+            return
