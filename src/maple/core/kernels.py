@@ -24,6 +24,7 @@ __all__ = [
     "cache_dir",
     "clz",
     "ctz",
+    "cycles",
     "fast_kernel",
     "float_from_bits",
     "is_compiled",
@@ -138,6 +139,17 @@ def load_shared(_context: Any, address: Any) -> Any:
         return builder.load_atomic(pointer, "acquire", 8)
 
     return types.int64(types.int64), generate
+
+
+@intrinsic
+def cycles(_context: Any) -> Any:
+    """The processor's own clock, as int64."""
+
+    def generate(_ctx: Any, builder: Any, _sig: Any, _args: Any) -> Any:
+        counter = builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=ir.FunctionType(ir.IntType(64), []))
+        return builder.call(counter, [])
+
+    return types.int64(), generate
 
 
 @intrinsic

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from maple.core.kernels import add_shared, kernel, let_others_run, load_shared
+from maple.core.kernels import add_shared, cycles, kernel, let_others_run, load_shared
 
 __all__ = ["Team", "meet"]
 
@@ -45,18 +45,24 @@ def meet(crew):
     """Wait until all threads of a crew are here; whether they are: False once one has failed. Writes crew.
 
     `crew` is what Team.together() hands to each thread: its number, how many they are, where they meet, how often they
-    have met.
+    have met, and how many cycles it has waited.
     """
     crew[3] += 1
     add_shared(crew[2], 1)
-    looks = 0
+    looks, began = 0, cycles()
     while load_shared(crew[2]) < crew[1] * crew[3]:
         looks += 1
         if looks & PATIENCE == 0:
             if load_shared(crew[2] + 64):
                 return False
             let_others_run()
+    crew[4] += cycles() - began
     return True
+
+
+@kernel
+def _now():
+    return cycles()
 
 
 class _Signal:
@@ -141,6 +147,7 @@ class Team:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
+        self._met_s = 0.0
         self._workers = [_Worker(f"maple-team-{i}") for i in range(1, threads)]
 
     def __enter__(self) -> Team:
@@ -157,7 +164,7 @@ class Team:
     @property
     def watched_s(self) -> float:
         """Seconds of processor time that went into watching for each other instead of work."""
-        return sum(worker.watched_s for worker in self._workers)
+        return self._met_s + sum(worker.watched_s for worker in self._workers)
 
     def each(self, work: Callable[[int], Any], parts: int) -> None:
         """Call work(0) … work(parts - 1), each by whichever thread is free; an error is raised when all are done."""
@@ -174,14 +181,20 @@ class Team:
         room = np.zeros(16, np.int64)  # arrivals and the flag of failure, each in a cache line of its own
         address = int(room.ctypes.data)
 
+        waited = [0.0] * threads
+
         def work(number: int) -> None:
+            crew = np.array([number, threads, address, 0, 0], np.int64)
+            began, cycle = time.perf_counter(), _now()
             try:
-                kernel(np.array([number, threads, address, 0], np.int64), *args)
+                kernel(crew, *args)
             except BaseException:
                 room[8] = 1  # nobody waits for a thread that never comes
                 raise
+            waited[number] = (time.perf_counter() - began) * crew[4] / (_now() - cycle)
 
         self._together(work, threads)
+        self._met_s += sum(waited)
 
     def _together(self, work: Callable[[int], Any], threads: int) -> None:
         """Call work(i) on thread i of the first `threads`; the calling thread is number 0."""
