@@ -9,6 +9,7 @@ import torch
 
 from maple.adapters import aec_env, gym_env
 from maple.core.config import load_config
+from maple.core.errors import ActionError
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.nets.seen import Seen
@@ -68,3 +69,13 @@ def test_is_an_opponent_of_the_gym_env(agent: Agent) -> None:
             _, _, terminated, truncated, info = env.step(info["action_mask"].argmax())
             over = terminated or truncated
         assert info["figures"]["length"] % 5 == 0
+
+
+def test_a_seat_out_of_turn_has_nothing_to_decide(agent: Agent) -> None:
+    env = aec_env("ofc", seed=2)
+    env.reset()
+    waiting = next(seat for seat in env.agents if seat != env.agent_selection)
+    with pytest.raises(ActionError, match="seat in turn"):
+        agent.act(env.observe(waiting))
+    with pytest.raises(ActionError, match="plays from 'view', 12 words"):
+        agent.act({"observation": np.zeros(644, np.uint8)})

@@ -114,3 +114,41 @@ def test_a_damaged_checkpoint_is_told_of(runs: Path) -> None:
 def test_help_teaches() -> None:
     text = maple("train", "--help").stdout
     assert "maple train ofc --minutes 5" in text
+
+
+def test_a_full_disk_leaves_the_checkpoint_before_it_whole(runs: Path) -> None:
+    """A bound on the size of files stands for the full disk."""
+    import resource
+
+    before = sorted((runs / "tiny" / "checkpoints").rglob("*"))
+    command = ["train", "ofc", "--run", "tiny", "--runs-dir", str(runs), "--steps", "3000", *TINY]
+    done = subprocess.run(
+        [sys.executable, "-m", "maple.cli", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+    )
+    assert done.returncode == 2, done.stderr
+    assert "the checkpoint before it is whole: free some space" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted((runs / "tiny" / "checkpoints").rglob("*")) == before
+    assert maple("eval", "tiny", "--runs-dir", runs, "--hands", "6").returncode == 0
+
+
+def test_a_folder_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    done = maple("train", "ofc", "--run", "x", "--runs-dir", tmp_path / "file", "--steps", "100", *TINY)
+    assert done.returncode == 2
+    assert "cannot use run folder" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_of_another_game_is_told_of(runs: Path) -> None:
+    newest = sorted((runs / "tiny" / "checkpoints").iterdir())[-1]
+    content = (newest / "checkpoint.json").read_text()
+    (newest / "checkpoint.json").write_text(json.dumps({**json.loads(content), "game": "chess"}))
+    done = maple("train", "ofc", "--run", "tiny", "--runs-dir", runs, "--steps", "3000", *TINY)
+    (newest / "checkpoint.json").write_text(content)
+    assert done.returncode == 2
+    assert "is of game 'chess', not 'ofc'" in done.stderr

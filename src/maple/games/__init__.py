@@ -32,7 +32,7 @@ GAMES: Mapping[str, GameEntry] = {
         game="OfcGame",
         settings="OfcSettings",
         summary="open-face Chinese poker: pineapple or regular, 2-3 seats, fantasyland",
-        defaults={"practice": [{"share": 0.25, "game": {"fantasyland": "off"}}]},
+        defaults={"practice": [{"share": 0.5, "game": {"fantasyland": "off"}}]},
     ),
 }
 

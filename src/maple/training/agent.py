@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.core.config import Config
-from maple.core.errors import CheckpointError
+from maple.core.errors import ActionError, CheckpointError
 from maple.core.step import Keys, Step
 from maple.core.threads import Team
 from maple.games import make_game
@@ -47,12 +47,24 @@ class Agent:
         if isinstance(seen, Step):
             return self.choose(seen.view, seen.keys, seed, greedy)
         rows = [seen] if isinstance(seen, Mapping) else list(seen)
-        view = np.stack([np.asarray(row["view"], np.uint64) for row in rows])
+        view = np.stack([self._view(row) for row in rows])
         self._acts += 1
         count = np.arange(len(rows), dtype=np.int32)
         keys = Keys(count, np.full(len(rows), self._acts, np.int64), np.zeros(len(rows), np.int8), count)
         action = self.choose(view, keys, seed, greedy)
         return int(action[0]) if isinstance(seen, Mapping) else action
+
+    def _view(self, row: Observed) -> NDArray[np.uint64]:
+        """The words of one observation, if there is something to decide."""
+        words = self.game.spec.view
+        view = np.asarray(row["view"] if "view" in row else (), np.uint64)
+        if view.shape != (words,):
+            raise ActionError(
+                f"an agent of {self.game.spec.name} plays from 'view', {words} words; hand it all that observe(seat) gives"
+            )
+        if "action_mask" in row and not np.any(row["action_mask"]):
+            raise ActionError("nothing is legal in this action_mask; let an agent act only for the seat in turn")
+        return view
 
     def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool = True) -> NDArray[np.int32]:
         """Actions for rows of views."""
