@@ -57,10 +57,10 @@ class Agent:
     def _view(self, row: Observed) -> NDArray[np.uint64]:
         """The words of one observation, if there is something to decide."""
         words = self.game.spec.view
-        view = np.asarray(row["view"] if "view" in row else (), np.uint64)
+        view = np.asarray(row.get("view", ()), np.uint64)
         if view.shape != (words,):
             raise ActionError(
-                f"an agent of {self.game.spec.name} plays from 'view', {words} words; hand it all that observe(seat) gives"
+                f"an agent of {self.game.spec.name} plays from 'view', {words} words; hand it what observe(seat) gives"
             )
         if "action_mask" in row and not np.any(row["action_mask"]):
             raise ActionError("nothing is legal in this action_mask; let an agent act only for the seat in turn")
