@@ -111,6 +111,17 @@ def test_a_damaged_checkpoint_is_told_of(runs: Path) -> None:
     (newest / "checkpoint.json").write_text(content)
 
 
+def test_eval_takes_another_caution_and_nothing_it_would_ignore(runs: Path) -> None:
+    command = ["eval", "tiny", "--runs-dir", runs, "--hands", "60", "--json"]
+    careless, careful = (
+        json.loads(maple(*command, "--set", f"afterstate.caution={caution}").stdout) for caution in (0, 50)
+    )
+    assert careful["foul"] < careless["foul"]
+    done = maple(*command, "--set", "ppo.clip=0.3")
+    assert done.returncode == 2
+    assert "changes nothing in an evaluation" in done.stderr
+
+
 def test_help_teaches() -> None:
     text = maple("train", "--help").stdout
     assert "maple train ofc --minutes 5" in text

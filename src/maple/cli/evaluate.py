@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import Progress
@@ -11,7 +11,10 @@ from rich.progress import Progress
 from maple.cli.options import JsonOption, RunsDirOption, SetOption
 from maple.cli.output import notes, print_json, print_table
 from maple.core.config import load_config
-from maple.core.errors import GameError
+from maple.core.errors import ConfigError, GameError
+
+if TYPE_CHECKING:
+    from maple.training.agent import Agent
 
 __all__ = ["evaluate_run", "evaluation", "print_evaluations"]
 
@@ -37,7 +40,7 @@ def evaluation(
 
     with Team(available_cores()) as team:
         agent = load_agent(run, runs_dir, team)
-        asked = load_config(agent.config.name, settings=settings).game
+        asked = _asked(agent, settings)
         game = make_game(agent.config.name, {**agent.config.game, **asked})
         if len(against) != game.spec.seats - 1:
             raise GameError(
@@ -61,6 +64,20 @@ def evaluation(
         "seed": seed,
         "game": game.settings.model_dump(),
     }
+
+
+def _asked(agent: Agent, settings: list[str]) -> dict[str, Any]:
+    """The game's options among the settings; a change of caution is put into effect, anything else is a mistake."""
+    for setting in settings:
+        key = setting.partition("=")[0].strip()
+        if not key.startswith("game.") and key != "afterstate.caution":
+            raise ConfigError(
+                f"--set {key} changes nothing in an evaluation; it takes game.NAME and afterstate.caution"
+            )
+    config = load_config(agent.config.name, settings=settings)
+    if any(setting.startswith("afterstate.caution") for setting in settings):
+        agent.set_caution(config.afterstate.caution)
+    return config.game
 
 
 def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
@@ -95,7 +112,8 @@ def evaluate_run(
 ) -> None:
     """Evaluate a run's agent on duplicate deals: the same cards with the agent in every seat.
 
-    The game's options are the run's own unless `--set game.NAME=VALUE` says otherwise. The network plays alone.
+    The game's options are the run's own unless `--set game.NAME=VALUE` says otherwise, and so is the player's caution
+    unless `--set afterstate.caution=VALUE` does. The network plays alone.
 
     - `maple eval first --against random,random --hands 30000`
     - `maple eval first --against rollout,rollout --set game.fantasyland=off --json`

@@ -80,7 +80,7 @@ class AfterstateConfig(_Section):
     lam: float = Field(0.7, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1, description="share of decisions that explore")
     temperature: float = Field(0.1, gt=0, description="of the softmax that exploration draws from, in rewards")
-    caution: float = Field(2.0, ge=0, description="how much reward a player gives to avoid the game's risk (a foul)")
+    caution: float = Field(2.5, ge=0, description="how much reward a player gives to avoid the game's risk (a foul)")
 
 
 class PracticeConfig(_Section):

@@ -165,13 +165,15 @@ class OptionValue(nn.Module):
         self.epsilon, self.temperature = 0.0, 1.0
         self.first = SparseLayer(seen.spec.features, hidden[0])
         self.rest = layers([*hidden, signals], nn.ReLU)
-        taste = torch.zeros(signals)
-        taste[0] = 1.0
-        if signals > 1:
-            taste[1] = -caution
-        self.register_buffer("taste", taste)
+        self.register_buffer("taste", torch.zeros(signals))
         self.taste: Tensor
+        self.set_caution(caution)
         _shrink(self.rest, 0.1)
+
+    def set_caution(self, caution: float) -> None:
+        """How much reward to give up for the second signal."""
+        self.taste[0] = 1.0
+        self.taste[1:2] = -caution
 
     def forward(self, rows: Rows) -> Tensor:
         """(n, signals) for chosen options."""

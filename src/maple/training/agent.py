@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.core.config import Config
-from maple.core.errors import ActionError, CheckpointError
+from maple.core.errors import ActionError, CheckpointError, ConfigError
 from maple.core.step import Keys, Step
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
+from maple.nets.policy import OptionValue
 from maple.nets.seen import Seen
 from maple.runs.store import find_run
 from maple.training.build import available_cores, choose_device
@@ -53,6 +54,12 @@ class Agent:
         keys = Keys(count, np.full(len(rows), self._acts, np.int64), np.zeros(len(rows), np.int8), count)
         action = self.choose(view, keys, seed, greedy)
         return int(action[0]) if isinstance(seen, Mapping) else action
+
+    def set_caution(self, caution: float) -> None:
+        """Play with another attitude to risk than in training: only agents of after-state values have one."""
+        if not isinstance(self.policy, OptionValue):
+            raise ConfigError(f"caution is of after-state values, and this agent learned by {self.config.algo}")
+        self.policy.set_caution(caution)
 
     def _view(self, row: Observed) -> NDArray[np.uint64]:
         """The words of one observation, if there is something to decide."""
