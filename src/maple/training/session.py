@@ -23,7 +23,7 @@ from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.learners import weights_of
 from maple.training.loop import Counters, Trainer, Update
 
-__all__ = ["Progress", "train_run", "warm_up"]
+__all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
 FREE_TO_CHANGE = ("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands")
@@ -48,7 +48,7 @@ class Progress:
     probe: dict[str, float]  # the same against the probe's opponents, as of the last probe; empty before the first
 
 
-class _Window:
+class Window:
     """Figures of the last seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -158,7 +158,7 @@ class _Session:
     def __init__(self, config: Config, run: RunFolder, trainer: Trainer, tell: Callable[[Progress], bool]) -> None:
         self.config, self.run, self.trainer, self.tell = config, run, trainer, tell
         self.game = make_game(config.name, config.game)
-        self.window = _Window(time.monotonic)
+        self.window = Window(time.monotonic)
         self.began = self.saved = time.monotonic()
         self.cpu = self._worked_s()
         self.saved_steps = trainer.counters.steps
