@@ -16,7 +16,9 @@ import pytest
 from maple.core.config import load_config
 from maple.core.errors import CheckpointError, ConfigError, RunError
 from maple.runs.store import RunFolder
-from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint
+from maple.training import keeper
+from maple.training.agent import load_agent
+from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, milestones
 from maple.training.session import Progress, train_run
 
 SETTINGS = [
@@ -112,16 +114,82 @@ def test_a_run_in_use_is_left_alone(tmp_path: Path) -> None:
     assert not (run.path / "config.json").exists()
 
 
-def test_a_damaged_checkpoint_names_the_one_before_it(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path / "run")
+def _two_checkpoints(folder: Path) -> tuple[RunFolder, Path, Path]:
+    run = RunFolder(folder / "run")
     train_run(_config(720), run, _go_on)
     train_run(_config(2000), run, _go_on)
-    newest = latest_checkpoint(run.checkpoints)
-    assert newest is not None
-    state = newest / "state.safetensors"
-    for damage in (state.read_bytes()[:-10], state.read_bytes()[:-1] + b"\x00" * 9):
-        state.write_bytes(damage)
-        before = sorted(run.checkpoints.iterdir())
-        with pytest.raises(CheckpointError, match="the one before it is"):
-            train_run(_config(4000), run, _go_on)
-        assert sorted(run.checkpoints.iterdir()) == before
+    before, newest = sorted(path for path in run.checkpoints.iterdir() if path.name.isdigit())
+    return run, before, newest
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(cut: bool, tmp_path: Path) -> None:
+    run, before, newest = _two_checkpoints(tmp_path)
+    content = (newest / "state.safetensors").read_bytes()
+    (newest / "state.safetensors").write_bytes(content[:-10] if cut else content[:-1] + b"\x07")
+    told: list[str] = []
+    end = train_run(_config(4000), run, _go_on, warn=told.append)
+    assert len(told) == 1
+    assert "is damaged" in told[0]
+    assert f"goes on from {before.name}" in told[0]
+    assert (run.checkpoints / f"{newest.name}.damaged").is_dir()
+    assert end.steps >= 4000
+    whole = RunFolder(tmp_path / "whole")
+    train_run(_config(720), whole, _go_on)
+    train_run(_config(4000), whole, _go_on)
+    _assert_identical(_end("whole", tmp_path), _end("run", tmp_path))
+
+
+def test_where_all_checkpoints_are_damaged_nothing_is_touched(tmp_path: Path) -> None:
+    run, before, newest = _two_checkpoints(tmp_path)
+    for path in (before, newest):
+        (path / "state.safetensors").write_bytes(b"")
+    there = sorted(run.checkpoints.rglob("*"))
+    with pytest.raises(CheckpointError, match="is damaged"):
+        train_run(_config(4000), run, _go_on)
+    assert sorted(run.checkpoints.rglob("*")) == there
+
+
+def test_a_new_run_can_begin_with_anothers_weights(tmp_path: Path) -> None:
+    first, second = RunFolder(tmp_path / "first"), RunFolder(tmp_path / "second")
+    train_run(_config(1500), first, _go_on)
+    donor = _end("first", tmp_path)
+    seen: list[Progress] = []
+
+    def stop(progress: Progress) -> bool:
+        seen.append(progress)
+        return False
+
+    lowest = "optimizer.learning_rate=1e-12"
+    train_run(_config(5000, lowest), second, stop, start_from=latest_checkpoint(first.checkpoints))
+    begun = _end("second", tmp_path)
+    assert begun.meta["counters"]["updates"] == 1
+    assert all(np.allclose(begun.weights[name], donor.weights[name], atol=1e-6) for name in donor.weights)
+    other = _config(5000, "net.hidden=[8]")
+    with pytest.raises(CheckpointError, match="another network"):
+        train_run(other, RunFolder(tmp_path / "third"), _go_on, start_from=latest_checkpoint(first.checkpoints))
+
+
+def test_milestones_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "MILESTONE_STEPS", 1500)
+    monkeypatch.setattr(keeper, "MILESTONE_APART_S", 0.0)
+    run = RunFolder(tmp_path / "run")
+    settings = ["checkpoint_every_s=0.0001", "probe_every_s=0.0001", "probe_hands=30"]
+    probes: list[float] = []
+
+    def tell(progress: Progress) -> bool:
+        probes.append(progress.probe.get("points_per_hand", -np.inf))
+        return True
+
+    config = load_config("ofc", settings=[*SETTINGS[:-1], *settings], flags={"steps": 6000})
+    train_run(config, run, tell)
+    kept = [int(path.name) for path in milestones(run.checkpoints)]
+    assert len(kept) >= 3
+    assert all(step // 1500 > before // 1500 for before, step in zip([0, *kept], kept, strict=False))
+    assert not (milestones(run.checkpoints)[0] / "state.safetensors").exists()
+    best = load_checkpoint(run.checkpoints / "best", with_state=False)
+    assert best.meta["result"] >= max(probes)
+    assert load_agent(f"{run.path}@best").steps == best.meta["step"]
+    assert load_agent(f"{run.path}@{kept[0]}").steps == kept[0]
+    with pytest.raises(RunError, match="has no checkpoint '17'"):
+        load_agent(f"{run.path}@17")

@@ -10,10 +10,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["notes", "print_json", "print_table", "results"]
+__all__ = ["notes", "print_json", "print_table", "results", "warn"]
 
 results = Console(highlight=False)
 notes = Console(stderr=True, highlight=False)
+
+
+def warn(sentence: str) -> None:
+    """Something that a user should know, though the work goes on."""
+    notes.print(f"[bold yellow]warning:[/] {sentence}", soft_wrap=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:

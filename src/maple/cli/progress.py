@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
 from types import FrameType, TracebackType
+from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from maple.cli.output import notes
 from maple.training.session import Progress as TrainingProgress
 
-__all__ = ["LiveTraining", "clock_text"]
+__all__ = ["LiveTraining", "clock_text", "line_of"]
 
 PLAIN_EVERY_S = 10.0
 
@@ -24,12 +28,15 @@ def clock_text(seconds: float) -> str:
 
 
 class LiveTraining:
-    """Shows each update; Ctrl-C asks the run to stop and save after the update under way."""
+    """Shows each update. Ctrl-C and SIGTERM ask the run to stop and save after the update under way; when the terminal
+    goes away (SIGHUP), the run goes on without it."""
 
     def __init__(self, show: bool = True) -> None:
         self._show = show
         self._stop = False
         self._last_plain = 0.0
+        self._before: dict[int, Any] = {}
+        self._terminals = [stream for stream in (0, 1, 2) if os.isatty(stream)]
         self._bar = Progress(
             BarColumn(bar_width=24),
             TaskProgressColumn(),
@@ -41,7 +48,10 @@ class LiveTraining:
         self._task = self._bar.add_task("", total=1.0, line="")
 
     def __enter__(self) -> LiveTraining:
-        self._before = signal.signal(signal.SIGINT, self._on_interrupt)
+        self._before = {signal.SIGINT: signal.signal(signal.SIGINT, self._on_interrupt)}
+        self._before[signal.SIGTERM] = signal.signal(signal.SIGTERM, self._on_terminate)
+        if hasattr(signal, "SIGHUP"):
+            self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_hang_up)
         self._bar.start()
         return self
 
@@ -49,7 +59,8 @@ class LiveTraining:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
-        signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
         if self._stop:
@@ -57,8 +68,21 @@ class LiveTraining:
         self._stop = True
         notes.print("stopping after this update, to save; Ctrl-C again to stop at once")
 
+    def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
+        self._stop = True
+
+    def _on_hang_up(self, _number: int, _frame: FrameType | None) -> None:
+        """Write to nowhere from now on: a write to a terminal that is gone would end the run."""
+        self._bar.stop()
+        self._bar.disable = True
+        self._show = False
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in self._terminals:
+            os.dup2(nowhere, stream)
+        os.close(nowhere)
+
     def __call__(self, now: TrainingProgress) -> bool:
-        line = self.line(now)
+        line = line_of(asdict(now))
         self._bar.update(self._task, completed=now.progress, line=line)
         plain = self._show and not notes.is_terminal
         if plain and (time.monotonic() - self._last_plain >= PLAIN_EVERY_S or now.progress >= 1.0):
@@ -66,12 +90,17 @@ class LiveTraining:
             notes.print(f"{now.progress:4.0%}  {line}", soft_wrap=True)
         return not self._stop
 
-    @staticmethod
-    def line(now: TrainingProgress) -> str:
-        """One line of figures."""
-        parts = [f"{now.steps / 1e6:.2f} M steps", f"{now.steps_per_s:,.0f} steps/s", f"ETA {clock_text(now.eta_s)}"]
-        if "foul" in now.game:
-            parts.append(f"foul {now.game['foul']:.1%}")
-        if "points_per_hand" in now.probe:
-            parts.append(f"{now.probe['points_per_hand']:+.1f} points a hand against random")
-        return "  ".join(parts)
+
+def line_of(now: Mapping[str, Any]) -> str:
+    """One line of figures, from a progress or from its record."""
+    game, probe = now["game"], now["probe"]
+    parts = [
+        f"{now['steps'] / 1e6:.2f} M steps",
+        f"{now['steps_per_s']:,.0f} steps/s",
+        f"ETA {clock_text(now['eta_s'])}",
+    ]
+    if "foul" in game:
+        parts.append(f"foul {game['foul']:.1%}")
+    if "points_per_hand" in probe:
+        parts.append(f"{probe['points_per_hand']:+.1f} points a hand against random")
+    return "  ".join(parts)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from maple.cli.detach import go_on_alone
 from maple.cli.evaluate import evaluation, print_evaluations
 from maple.cli.options import (
     AlgoOption,
@@ -18,7 +19,7 @@ from maple.cli.options import (
     SeedOption,
     SetOption,
 )
-from maple.cli.output import notes, print_json
+from maple.cli.output import notes, print_json, warn
 from maple.core.config import Config, load_config
 from maple.core.kernels import is_compiled
 from maple.games import entry, make_game
@@ -57,6 +58,12 @@ def train(
         str | None, typer.Option(help="Who sits opposite, by weight: self:0.5,past:0.3,random:0.2 [default: self].")
     ] = None,
     settings: SetOption = None,
+    start_from: Annotated[
+        str | None, typer.Option("--from", help="Begin a new run with another run's weights: NAME, NAME@best, a path.")
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Go on in the background; `maple runs attach NAME` shows its progress.")
+    ] = False,
     evaluate: Annotated[bool, typer.Option("--evaluate", help="Evaluate the agent at the end, with a table.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -68,7 +75,10 @@ def train(
     - `maple train ofc --steps 10000000 --run long` (the same command resumes it)
     - `maple train ofc --algo ppo --preset speed --opponents self:0.7,past:0.3`
     - `maple train ofc --set game.fantasyland=off --set game.seats=2`
+    - `maple train ofc --run week --minutes 10000 --detach`, then `maple runs attach week`
+    - `maple train ofc --run next --from week@best`
     """
+    from maple.training.agent import find_checkpoint
     from maple.training.session import train_run
 
     if steps is None and minutes is None:
@@ -78,18 +88,24 @@ def train(
     spec = make_game(game, config.game).spec
     final = tuple(name for name in FINAL_OPPONENTS if evaluate and name in spec.opponents)
     folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{game}-%Y%m%d-%H%M%S")))
+    donor = find_checkpoint(start_from, runs_dir) if start_from else None
+    if detach:
+        go_on_alone(folder, json)
+        return
     compile_s = compile_kernels(config, final)
     notes.print(f"training {game} as run [bold]{folder.name}[/] in {folder.path.parent} ({config.algo})")
     from maple.cli.progress import LiveTraining
 
     with LiveTraining(show=not json) as live:
-        last = train_run(config, folder, live)
+        last = train_run(config, folder, live, start_from=donor, warn=warn)
     summary: dict[str, Any] = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}
     if last.progress < 1.0:
         notes.print(f"stopped at {last.progress:.0%} and saved; the same command goes on: --run {folder.name}")
     if final:
         rows = [evaluation(folder.path, [name] * (spec.seats - 1), None, 0, [], quiet=json) for name in final]
         summary["evaluations"] = rows
+        for row in rows:
+            folder.append("evaluations.jsonl", row)
         if not json:
             print_evaluations(f"{folder.name} after {last.steps:,} steps, {last.elapsed_s / 60:.1f} minutes", rows)
     if json:

@@ -13,6 +13,8 @@ from filelock import FileLock, Timeout
 
 from maple.core.errors import RunError, nearest
 
+TAIL = 64 * 1024  # bytes that surely hold a record's last line
+
 __all__ = ["RunFolder", "default_runs_dir", "find_run", "write_atomically"]
 
 
@@ -70,39 +72,104 @@ class RunFolder:
         finally:
             lock.release()
 
+    @property
+    def in_use(self) -> bool:
+        """Whether a process holds the folder."""
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return True
+        except OSError:
+            return False
+        lock.release()
+        return False
+
+    @property
+    def kept(self) -> bool:
+        """Whether the run is marked as one to keep."""
+        return (self.path / ".keep").exists()
+
+    def set_kept(self, keep: bool) -> None:
+        """Mark the run as one to keep, or take the mark back."""
+        if keep:
+            (self.path / ".keep").touch()
+        else:
+            (self.path / ".keep").unlink(missing_ok=True)
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A JSON file of the run; empty if it is not there or cannot be read."""
+        try:
+            return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return {}
+
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file of the run."""
         write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
 
-    def append_event(self, event: Mapping[str, Any]) -> None:
-        """Add a line to the run's record of figures."""
+    def append(self, name: str, record: Mapping[str, Any]) -> None:
+        """Add a line to one of the run's records: `events.jsonl` has an update a line, `evaluations.jsonl` a result."""
         try:
-            with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(event) + "\n")
+            with (self.path / name).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
         except OSError as error:
-            raise RunError(f"cannot write {self.path / 'events.jsonl'}: {error.strerror}; free some space") from None
+            raise RunError(f"cannot write {self.path / name}: {error.strerror}; free some space") from None
 
-    def events(self) -> list[dict[str, Any]]:
-        """All figures recorded so far; a line cut off by a crash is left out."""
-        path = self.path / "events.jsonl"
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """All lines of a record; one that a crash cut off is left out."""
+        path = self.path / name
+        return _parsed(path.read_bytes()) if path.exists() else []
+
+    def last_record(self, name: str) -> dict[str, Any]:
+        """The newest line of a record, or nothing; read from the end, since records grow for days."""
+        path = self.path / name
         if not path.exists():
-            return []
-        rows = []
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-        return rows
+            return {}
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL))
+            lines = _parsed(file.read())
+        return lines[-1] if lines else {}
+
+
+def _parsed(content: bytes) -> list[dict[str, Any]]:
+    rows = []
+    for line in content.splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+    return rows
 
 
 def find_run(run: str, runs_dir: Path | None) -> Path:
-    """The folder of a run, given by name or by path; a checkpoint's own folder is left as it is."""
-    path = Path(run)
+    """The folder of a run, given by name or by path; a checkpoint's own folder is left as it is.
+
+    `NAME@best` is a run's best agent so far, `NAME@STEP` its checkpoint or milestone at that step.
+    """
     base = runs_dir or default_runs_dir()
+    name, at, which = run.rpartition("@")
+    if at and not Path(run).exists() and not (base / run).exists():
+        return _checkpoint_of(find_run(name, runs_dir), which)
+    path = Path(run)
     for candidate in (base / run, path):
         if candidate.is_dir() and ((candidate / "checkpoints").is_dir() or (candidate / "checkpoint.json").is_file()):
             return candidate
     known = [p.name for p in base.iterdir() if (p / "checkpoints").is_dir()] if base.is_dir() else []
     hint = nearest(run, known) if known else f"there are no runs in {base.resolve()}; train one or pass --runs-dir"
     raise RunError(f"there is no run {run!r}; {hint}")
+
+
+def _checkpoint_of(folder: Path, which: str) -> Path:
+    """One of a run's checkpoints, by its step or as `best`."""
+    checkpoints = folder / "checkpoints"
+    found = {path.name.lstrip("0") or "0": path for path in sorted(checkpoints.glob("[0-9]*")) if path.name.isdigit()}
+    found |= {path.name.lstrip("0") or "0": path for path in sorted((checkpoints / "milestones").glob("[0-9]*"))}
+    if (checkpoints / "best" / "checkpoint.json").exists():
+        found["best"] = checkpoints / "best"
+    if which not in found:
+        raise RunError(f"run {folder.name!r} has no checkpoint {which!r}; it has {', '.join(found) or 'none'}")
+    return found[which]

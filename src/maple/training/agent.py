@@ -22,7 +22,7 @@ from maple.training.build import available_cores, choose_device
 from maple.training.checkpoint import latest_checkpoint, load_checkpoint
 from maple.training.learners import Net, load_weights, make_policy
 
-__all__ = ["Agent", "load_agent"]
+__all__ = ["Agent", "find_checkpoint", "load_agent"]
 
 Observed = Mapping[str, Any]
 
@@ -82,12 +82,18 @@ class Agent:
         return self.choose(view, keys, seed)
 
 
-def load_agent(run_or_checkpoint: str | Path, runs_dir: Path | None = None, team: Team | None = None) -> Agent:
-    """The agent of a run's newest checkpoint, by the run's name or path, or of one checkpoint folder."""
+def find_checkpoint(run_or_checkpoint: str | Path, runs_dir: Path | None = None) -> Path:
+    """The newest checkpoint of a run, by the run's name or path, or the checkpoint that is named."""
     folder = find_run(str(run_or_checkpoint), runs_dir)
     path = latest_checkpoint(folder if (folder / "checkpoint.json").exists() else folder / "checkpoints")
     if path is None:
         raise CheckpointError(f"run {folder.name!r} has no checkpoint yet; train it first")
+    return path
+
+
+def load_agent(run_or_checkpoint: str | Path, runs_dir: Path | None = None, team: Team | None = None) -> Agent:
+    """The agent of a run's newest checkpoint, by the run's name or path, of `NAME@best`, or of a checkpoint folder."""
+    path = find_checkpoint(run_or_checkpoint, runs_dir)
     checkpoint = load_checkpoint(path, with_state=False)
     config = Config.model_validate(checkpoint.meta["config"])
     game = make_game(config.name, config.game)

@@ -2,6 +2,9 @@
 
 `weights.safetensors` is the network alone, for sharing; `state.safetensors` is what resuming needs besides: optimizer,
 tables, open decisions, seating and snapshots. `checkpoint.json` names the game and holds the files' checksums.
+
+A run keeps the newest two, weights-only milestones in `milestones/`, and in `best/` the weights with the best result so
+far.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,19 @@ from safetensors.numpy import save as serialize_tensors
 
 from maple.core.errors import CheckpointError
 
-__all__ = ["FORMAT", "Checkpoint", "latest_checkpoint", "load_checkpoint", "save_checkpoint"]
+__all__ = [
+    "FORMAT",
+    "Checkpoint",
+    "DamagedCheckpointError",
+    "latest_checkpoint",
+    "load_checkpoint",
+    "load_newest",
+    "milestones",
+    "read_meta",
+    "save_best",
+    "save_checkpoint",
+    "save_milestone",
+]
 
 FORMAT = 2
 Arrays = Mapping[str, NDArray[Any]]
@@ -52,30 +67,54 @@ def _write(path: Path, content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+class DamagedCheckpointError(CheckpointError):
+    """A checkpoint that was cut off or changed on disk."""
+
+
 def save_checkpoint(
     folder: Path, step: int, meta: Mapping[str, Any], weights: Arrays, state: Arrays, keep: int = 2
 ) -> Path:
     """Write a checkpoint beside the others and drop all but the newest `keep`."""
-    target, part = folder / f"{step:012d}", folder / f".{step:012d}.part"
+    target = folder / f"{step:012d}"
+    _write_whole(target, step, meta, {"weights.safetensors": weights, "state.safetensors": state})
+    for old in _folders(folder)[:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def save_milestone(folder: Path, step: int, meta: Mapping[str, Any], weights: Arrays) -> Path:
+    """Write weights that are kept for good."""
+    return _write_whole(folder / "milestones" / f"{step:012d}", step, meta, {"weights.safetensors": weights})
+
+
+def save_best(folder: Path, step: int, meta: Mapping[str, Any], weights: Arrays) -> Path:
+    """Write the best weights so far in place of the best before them."""
+    return _write_whole(folder / "best", step, meta, {"weights.safetensors": weights})
+
+
+def _write_whole(target: Path, step: int, meta: Mapping[str, Any], files: Mapping[str, Arrays]) -> Path:
+    """Write a checkpoint's folder whole or not at all; one of that name gives way at the last moment."""
+    part, old = target.with_name(f".{target.name}.part"), target.with_name(f".{target.name}.old")
     try:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         sums = {
             name: _write(part / name, serialize_tensors({key: _plain(array) for key, array in arrays.items()}))
-            for name, arrays in (("weights.safetensors", weights), ("state.safetensors", state))
+            for name, arrays in files.items()
         }
         content = {"format": FORMAT, "step": step, **meta, "sha256": sums}
         _write(part / "checkpoint.json", json.dumps(content, indent=2).encode())
-        shutil.rmtree(target, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            target.replace(old)
         part.replace(target)
+        shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
         raise CheckpointError(
             f"cannot save {target}: {error.strerror}; the checkpoint before it is whole: free some space and start the "
             "same command again"
         ) from None
-    for old in _folders(folder)[:-keep]:
-        shutil.rmtree(old, ignore_errors=True)
     return target
 
 
@@ -91,6 +130,44 @@ def latest_checkpoint(folder: Path) -> Path | None:
     return found[-1] if found else None
 
 
+def milestones(folder: Path) -> list[Path]:
+    """The milestones of a run, oldest first."""
+    return _folders(folder / "milestones")
+
+
+def read_meta(path: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself; empty if it is not there or cannot be read."""
+    try:
+        return dict(json.loads((path / "checkpoint.json").read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def load_newest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+    """The newest checkpoint that is whole, or None where there is none at all.
+
+    Damaged ones before it are told of and set aside under another name; if all are damaged, the newest one's error is
+    raised and nothing is touched.
+    """
+    errors: dict[Path, DamagedCheckpointError] = {}
+    for path in reversed(_folders(folder)):
+        try:
+            checkpoint = load_checkpoint(path)
+        except DamagedCheckpointError as error:
+            errors[path] = error
+            continue
+        for damaged, reason in errors.items():
+            aside = damaged.with_name(f"{damaged.name}.damaged")
+            shutil.rmtree(aside, ignore_errors=True)
+            damaged.replace(aside)
+            what = str(reason).partition(";")[0]
+            warn(f"{what}; it is set aside as {aside.name}, and the run goes on from {path.name}")
+        return checkpoint
+    if errors:
+        raise next(iter(errors.values()))
+    return None
+
+
 def load_checkpoint(path: Path, *, with_state: bool = True) -> Checkpoint:
     """Read a checkpoint, checksums verified. No code of the file is ever executed."""
     try:
@@ -102,7 +179,7 @@ def load_checkpoint(path: Path, *, with_state: bool = True) -> Checkpoint:
         names = ["weights.safetensors", "state.safetensors"] if with_state else ["weights.safetensors"]
         return Checkpoint(meta, *([*(_read(path, name, meta["sha256"][name]) for name in names), {}][:2]))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise CheckpointError(f"checkpoint {path} is damaged ({_reason(error)}); {_way_out(path)}") from None
+        raise DamagedCheckpointError(f"checkpoint {path} is damaged ({_reason(error)}); {_way_out(path)}") from None
 
 
 def _read(path: Path, name: str, sha256: str) -> dict[str, NDArray[Any]]:

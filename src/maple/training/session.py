@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,11 +16,14 @@ from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
+from maple.runs.listing import flat
+from maple.runs.machine import describe_machine
 from maple.runs.store import RunFolder
-from maple.training.build import AUTO_TABLES, available_cores, build_trainer, restore_trainer, trainer_state
-from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, save_checkpoint
+from maple.training.build import AUTO_TABLES, available_cores, build_trainer, restore_trainer
+from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, load_newest
 from maple.training.evaluate import bot_player, evaluate, greedy_player
-from maple.training.learners import weights_of
+from maple.training.keeper import Keeper
+from maple.training.learners import load_weights
 from maple.training.loop import Counters, Trainer, Update
 
 __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
@@ -73,7 +76,7 @@ class Window:
 
 def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
     """A run goes on only with the settings it began with."""
-    new, old = _flatten(config.model_dump()), _flatten(stored.model_dump())
+    new, old = flat(config.model_dump()), flat(stored.model_dump())
     for key in sorted(new.keys() | old.keys()):
         automatic = key in ("tables", "threads") and new.get(key) is None
         if new.get(key) != old.get(key) and key not in FREE_TO_CHANGE and not automatic:
@@ -83,20 +86,12 @@ def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
             )
 
 
-def _flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        flat |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
-
-
-def _resume_point(config: Config, run: RunFolder) -> tuple[Config, Checkpoint | None]:
+def _resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -> tuple[Config, Checkpoint | None]:
     """The newest checkpoint of the run, if there is one, and the config with what it fixed."""
-    path = latest_checkpoint(run.checkpoints)
-    if path is None:
+    checkpoint = load_newest(run.checkpoints, warn)
+    if checkpoint is None:
         fixed = {"tables": config.tables or AUTO_TABLES, "threads": config.threads or available_cores()}
         return config.model_copy(update=fixed), None
-    checkpoint = load_checkpoint(path)
     if checkpoint.meta["game"] != config.name:
         raise CheckpointError(
             f"run {run.name!r} is of game {checkpoint.meta['game']!r}, not {config.name!r}; choose another --run name"
@@ -106,22 +101,53 @@ def _resume_point(config: Config, run: RunFolder) -> tuple[Config, Checkpoint | 
     return config.model_copy(update={"tables": stored.tables, "threads": stored.threads}), checkpoint
 
 
-def train_run(config: Config, run: RunFolder, tell: Callable[[Progress], bool]) -> Progress:
-    """Train until the budget is spent or `tell` answers False; what was reached is saved. Returns the last progress."""
+def train_run(
+    config: Config,
+    run: RunFolder,
+    tell: Callable[[Progress], bool],
+    *,
+    start_from: Path | None = None,
+    warn: Callable[[str], None] = warnings.warn,
+) -> Progress:
+    """Train until the budget is spent or `tell` answers False; what was reached is saved. Returns the last progress.
+
+    A new run begins with the weights of the checkpoint `start_from`, if given.
+    """
     if config.steps is None and config.minutes is None:
         raise ConfigError("a run needs an end: give it --steps or --minutes")
     config = config.model_copy(update={"game": make_game(config.name, config.game).settings.model_dump()})
     with run.locked():
-        config, checkpoint = _resume_point(config, run)
+        config, checkpoint = _resume_point(config, run, warn)
+        donor = _donor(start_from, config) if start_from and checkpoint is None else None
         run.write_json("config.json", config.model_dump())
+        run.write_json("machine.json", describe_machine() | {"seed": config.seed})
         threads = config.threads or 1
         torch.set_num_threads(1)
         with Team(threads) as team:
             trainer = build_trainer(config, make_game(config.name, config.game), team)
+            if donor is not None:
+                _adopt(trainer, donor, start_from)
             if checkpoint is not None:
                 restore_trainer(trainer, checkpoint.weights, checkpoint.state)
                 trainer.counters = Counters(**checkpoint.meta["counters"])
             return _Session(config, run, trainer, tell).go()
+
+
+def _donor(path: Path, config: Config) -> Checkpoint:
+    """The checkpoint whose weights a new run begins with."""
+    donor = load_checkpoint(path, with_state=False)
+    if donor.meta["game"] != config.name:
+        raise CheckpointError(f"{path} is of game {donor.meta['game']!r}, not {config.name!r}; choose another --from")
+    return donor
+
+
+def _adopt(trainer: Trainer, donor: Checkpoint, path: Path | None) -> None:
+    try:
+        load_weights(trainer.learner.policy, donor.weights)
+    except RuntimeError:
+        raise CheckpointError(
+            f"the weights in {path} are of another network or way to learn; give this run the settings of that one"
+        ) from None
 
 
 def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
@@ -159,9 +185,9 @@ class _Session:
         self.config, self.run, self.trainer, self.tell = config, run, trainer, tell
         self.game = make_game(config.name, config.game)
         self.window = Window(time.monotonic)
+        self.keeper = Keeper(run.checkpoints, config, trainer)
         self.began = self.saved = time.monotonic()
         self.cpu = self._worked_s()
-        self.saved_steps = trainer.counters.steps
         self.probed, self.probe = self.began, dict[str, float]()
         self.last = self._progress(0.0, {}, {})
 
@@ -169,8 +195,8 @@ class _Session:
         none = np.zeros(0, self.game.spec.figures), np.zeros(0, np.int64)
         self.window.add(self.trainer.counters.steps, *none)
         self.trainer.run(self._after_update)
-        if self.trainer.counters.steps > self.saved_steps or latest_checkpoint(self.run.checkpoints) is None:
-            self._save()
+        if self.trainer.counters.steps > self.keeper.saved_steps or latest_checkpoint(self.run.checkpoints) is None:
+            self.keeper.save()
         return self.last
 
     def _after_update(self, update: Update) -> bool:
@@ -178,9 +204,10 @@ class _Session:
         games, seats = self.window.games()
         self.last = self._progress(update.progress, update.figures, self.game.summarize(games, seats))
         record = {**asdict(self.last), "act_s": update.act_s, "learn_s": update.learn_s}
-        self.run.append_event({"event": "update", **record})
+        self.run.append("events.jsonl", {"event": "update", **record})
         if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
-            self._save()
+            self.keeper.save()
+            self.saved = time.monotonic()
         if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
             self._probe()
         return self.tell(self.last)
@@ -215,15 +242,4 @@ class _Session:
         agent = greedy_player(self.trainer.learner.policy)
         self.probe = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team).figures
         self.probed = time.monotonic()
-
-    def _save(self) -> None:
-        counters = self.trainer.counters
-        meta = {
-            "game": self.config.name,
-            "config": self.config.model_dump(),
-            "counters": asdict(counters),
-            "machine": {"python": platform.python_version(), "torch": torch.__version__, "system": platform.platform()},
-        }
-        weights = weights_of(self.trainer.learner.policy)
-        save_checkpoint(self.run.checkpoints, counters.steps, meta, weights, trainer_state(self.trainer))
-        self.saved, self.saved_steps = time.monotonic(), counters.steps
+        self.keeper.offer(self.probe[self.game.spec.metric.name])

@@ -1,0 +1,41 @@
+"""Runs that outlive their terminal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from maple.cli.output import notes, print_json
+from maple.core.errors import RunError
+from maple.runs.store import RunFolder
+
+__all__ = ["go_on_alone"]
+
+
+def go_on_alone(folder: RunFolder, json: bool) -> None:
+    """Start this very command again in a session of its own, without a terminal, and say how to see its progress."""
+    if folder.path.is_dir() and folder.in_use:
+        raise RunError(
+            f"run {folder.name!r} is in use by another process; see it with: maple runs attach {folder.name}"
+        )
+    arguments = [argument for argument in sys.argv[1:] if argument != "--detach"]
+    if "--run" not in arguments and not any(argument.startswith("--run=") for argument in arguments):
+        arguments += ["--run", folder.name]
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        log = (folder.path / "log.txt").open("a", encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"cannot use run folder {folder.path}: {error.strerror}; choose another --runs-dir") from None
+    with log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "maple.cli", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    if json:
+        print_json({"run": folder.name, "path": str(folder.path), "process": child.pid})
+        return
+    notes.print(f"run [bold]{folder.name}[/] goes on in the background (process {child.pid})")
+    notes.print(f"its progress: maple runs attach {folder.name}; its output: {folder.path / 'log.txt'}", soft_wrap=True)

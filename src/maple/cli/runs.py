@@ -1,0 +1,175 @@
+"""`maple runs`: what was trained, what is under way."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from maple.cli.options import JsonOption, RunsDirOption
+from maple.cli.output import notes, print_json, print_table, results
+from maple.core.errors import RunError
+from maple.runs.listing import RunSummary, flat, list_runs, summarize
+from maple.runs.store import RunFolder, default_runs_dir, find_run
+
+__all__ = ["app"]
+
+app = typer.Typer(help="List runs, compare, keep, remove and attach to them.", invoke_without_command=True)
+
+NamesArgument = Annotated[list[str], typer.Argument(help="Runs, by name or path.", metavar="RUN...")]
+Sorting = Literal["changed", "name", "steps", "best", "speed"]
+SORTED_BY: dict[str, Any] = {
+    "changed": lambda run: -run.changed,
+    "name": lambda run: run.name,
+    "steps": lambda run: -run.steps,
+    "best": lambda run: -(run.best if run.best is not None else float("-inf")),
+    "speed": lambda run: -run.steps_per_s,
+}
+
+
+def _ago(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return "now"
+
+
+@app.callback()
+def runs(
+    context: typer.Context,
+    game: Annotated[str | None, typer.Option(help="Only runs of this game.")] = None,
+    state: Annotated[str | None, typer.Option(help="Only runs that are running, finished or stopped.")] = None,
+    sort: Annotated[Sorting, typer.Option(help="What comes first.")] = "changed",
+    runs_dir: RunsDirOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List runs, compare, keep, remove and attach to them.
+
+    - `maple runs --state running`
+    - `maple runs compare first second`
+    - `maple runs attach first`
+    """
+    if context.invoked_subcommand is not None:
+        return
+    base = runs_dir or default_runs_dir()
+    found = [run for run in list_runs(base) if game in (None, run.game) and state in (None, run.state)]
+    found.sort(key=SORTED_BY[sort])
+    if json:
+        print_json({"runs": [asdict(run) for run in found]})
+        return
+    if not found:
+        results.print(f"no such runs in {base.resolve()}; train one: maple train ofc --run first")
+        return
+    columns = ["run", "game", "learner", "state", "progress", "steps", "steps/s", "best", "changed"]
+    print_table(f"runs in {base}", columns, [_row(run) for run in found])
+
+
+def _row(run: RunSummary) -> list[str]:
+    return [
+        run.name + (" (kept)" if run.kept else ""),
+        run.game,
+        run.algo,
+        run.state,
+        f"{run.progress:.0%}",
+        f"{run.steps:,}",
+        f"{run.steps_per_s:,.0f}",
+        f"{run.best:+.2f}" if run.best is not None else "",
+        _ago(time.time() - run.changed),
+    ]
+
+
+def _folder(name: str, runs_dir: Path | None) -> RunFolder:
+    """A run's own folder; one without a checkpoint yet is a run, too."""
+    base = runs_dir or default_runs_dir()
+    for path in (base / name, Path(name)):
+        if (path / "config.json").is_file():
+            return RunFolder(path)
+    return RunFolder(find_run(name, runs_dir))
+
+
+@app.command("rm")
+def remove(
+    names: NamesArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    runs_dir: RunsDirOption = None,
+) -> None:
+    """Remove runs for good; those in use or marked as kept are left alone."""
+    folders = [_folder(name, runs_dir) for name in names]
+    for folder in folders:
+        if folder.in_use:
+            raise RunError(f"run {folder.name!r} is in use by another process; nothing was removed; wait for it to end")
+        if folder.kept:
+            raise RunError(
+                f"run {folder.name!r} is kept; first: maple runs keep --undo {folder.name}. Nothing was removed"
+            )
+    if not yes and not typer.confirm(f"remove {', '.join(folder.name for folder in folders)} for good?"):
+        return
+    for folder in folders:
+        shutil.rmtree(folder.path)
+        notes.print(f"removed {folder.name}")
+
+
+@app.command("keep")
+def keep(
+    names: NamesArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the mark back.")] = False,
+    runs_dir: RunsDirOption = None,
+) -> None:
+    """Mark runs as ones to keep: `maple runs rm` then leaves them alone."""
+    for folder in [_folder(name, runs_dir) for name in names]:
+        folder.set_kept(not undo)
+        notes.print(f"{folder.name} is {'no longer ' if undo else ''}kept")
+
+
+@app.command("compare")
+def compare(names: NamesArgument, runs_dir: RunsDirOption = None, json: JsonOption = False) -> None:
+    """Put runs side by side: the settings in which they differ, and what they reached."""
+    folders = [_folder(name, runs_dir) for name in names]
+    settings = [flat(folder.read_json("config.json")) for folder in folders]
+    keys = sorted(set().union(*settings))
+    differing = {key: [str(one.get(key, "")) for one in settings] for key in keys}
+    differing = {key: values for key, values in differing.items() if len(set(values)) > 1}
+    summaries = [summarize(folder) for folder in folders]
+    if json:
+        print_json({"settings": differing, "runs": [asdict(run) for run in summaries]})
+        return
+    rows = [[key, *values] for key, values in differing.items()]
+    reached: list[tuple[str, Any]] = [
+        ("steps", lambda run: f"{run.steps:,}"),
+        ("minutes", lambda run: f"{run.elapsed_s / 60:.1f}"),
+        ("steps/s", lambda run: f"{run.steps_per_s:,.0f}"),
+        ("best look", lambda run: f"{run.best:+.2f}" if run.best is not None else ""),
+    ]
+    rows += [[label, *(show(run) for run in summaries)] for label, show in reached]
+    print_table("runs side by side", ["", *(run.name for run in summaries)], rows)
+
+
+@app.command("attach")
+def attach(
+    name: Annotated[str, typer.Argument(help="A run, by name or path.", metavar="RUN")], runs_dir: RunsDirOption = None
+) -> None:
+    """Show a run's progress until it ends; Ctrl-C leaves it running."""
+    from maple.cli.progress import line_of
+
+    folder = _folder(name, runs_dir)
+    columns = (BarColumn(bar_width=24), TaskProgressColumn(), TextColumn("{task.fields[line]}"))
+    shown: dict[str, Any] = {}
+    with Progress(*columns, console=notes, disable=not notes.is_terminal) as bar:
+        task = bar.add_task("", total=1.0, line="waiting for the first update")
+        while True:
+            going_on = folder.in_use
+            last = folder.last_record("events.jsonl")
+            if last and last != shown:
+                shown = last
+                bar.update(task, completed=last["progress"], line=line_of(last))
+                if not notes.is_terminal:
+                    notes.print(f"{last['progress']:4.0%}  {line_of(last)}", soft_wrap=True)
+            if not going_on:
+                break
+            time.sleep(1.0)
+    notes.print(f"{folder.name} has ended" if shown.get("progress", 0.0) >= 1.0 else f"{folder.name} is not running")

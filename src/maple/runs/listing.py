@@ -1,0 +1,76 @@
+"""What there is in a folder of runs, read from the files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from maple.runs.store import RunFolder
+
+__all__ = ["RunSummary", "flat", "list_runs", "summarize"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run at a glance."""
+
+    name: str
+    path: str
+    game: str
+    algo: str
+    state: str  # running, finished or stopped
+    kept: bool
+    steps: int
+    progress: float
+    steps_per_s: float
+    elapsed_s: float
+    probe: dict[str, float]  # the last look at its strength
+    best: float | None  # the best result of a look so far
+    evaluations: dict[str, dict[str, Any]]  # the newest by opponents
+    changed: float  # when it last wrote something, in seconds since 1970
+
+
+def summarize(folder: RunFolder) -> RunSummary:
+    """Read one run."""
+    config, last = folder.read_json("config.json"), folder.last_record("events.jsonl")
+    best = RunFolder(folder.checkpoints / "best").read_json("checkpoint.json")
+    progress = float(last.get("progress", 0.0))
+    state = "running" if folder.in_use else "finished" if progress >= 1.0 else "stopped"
+    events = folder.path / "events.jsonl"
+    return RunSummary(
+        name=folder.name,
+        path=str(folder.path),
+        game=str(config.get("name", "?")),
+        algo=str(config.get("algo", "?")),
+        state=state,
+        kept=folder.kept,
+        steps=int(last.get("steps", 0)),
+        progress=progress,
+        steps_per_s=float(last.get("steps_per_s", 0.0)),
+        elapsed_s=float(last.get("elapsed_s", 0.0)),
+        probe=dict(last.get("probe", {})),
+        best=best.get("result"),
+        evaluations={",".join(row["against"]): row for row in folder.records("evaluations.jsonl")},
+        changed=(events if events.exists() else folder.path).stat().st_mtime,
+    )
+
+
+def _folders(base: Path) -> Iterator[RunFolder]:
+    for path in sorted(base.iterdir()) if base.is_dir() else []:
+        if (path / "config.json").is_file():
+            yield RunFolder(path)
+
+
+def list_runs(base: Path) -> list[RunSummary]:
+    """All runs of a folder, those that changed last first."""
+    return sorted((summarize(folder) for folder in _folders(base)), key=lambda run: -run.changed)
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree of settings by dotted keys."""
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return leaves
