@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -163,3 +166,105 @@ def test_a_run_of_another_game_is_told_of(runs: Path) -> None:
     (newest / "checkpoint.json").write_text(content)
     assert done.returncode == 2
     assert "is of game 'chess', not 'ofc'" in done.stderr
+
+
+def test_runs_lists_compares_keeps_and_removes(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "tiny", tmp_path / "one")
+    shutil.copytree(runs / "tiny", tmp_path / "two")
+    config = json.loads((tmp_path / "two" / "config.json").read_text())
+    (tmp_path / "two" / "config.json").write_text(json.dumps({**config, "seed": 7}))
+    listed = json.loads(maple("runs", "--runs-dir", tmp_path, "--json", "--sort", "name").stdout)["runs"]
+    assert [(run["name"], run["game"], run["state"]) for run in listed] == [
+        ("one", "ofc", "finished"),
+        ("two", "ofc", "finished"),
+    ]
+    assert listed[0]["steps"] >= 1500
+    assert "one" in maple("runs", "--runs-dir", tmp_path).stdout
+    compared = json.loads(maple("runs", "compare", "one", "two", "--runs-dir", tmp_path, "--json").stdout)
+    assert compared["settings"] == {"seed": ["0", "7"]}
+    assert maple("runs", "keep", "one", "--runs-dir", tmp_path).returncode == 0
+    refused = maple("runs", "rm", "one", "two", "--yes", "--runs-dir", tmp_path)
+    assert refused.returncode == 2
+    assert "is kept" in refused.stderr
+    assert (tmp_path / "two").exists()
+    assert maple("runs", "rm", "two", "--yes", "--runs-dir", tmp_path).returncode == 0
+    assert not (tmp_path / "two").exists()
+    attached = maple("runs", "attach", "one", "--runs-dir", tmp_path)
+    assert "one has ended" in attached.stderr
+
+
+def _start(*arguments: str | Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "maple.cli", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _wait_for(path: Path) -> None:
+    end = time.monotonic() + 120
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} never came"
+        time.sleep(0.05)
+
+
+def test_being_told_to_end_it_saves_and_exits_well(tmp_path: Path) -> None:
+    child = _start("train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "100000000", *TINY)
+    _wait_for(tmp_path / "x" / "events.jsonl")
+    child.send_signal(signal.SIGTERM)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 0, errors
+    assert "and saved" in errors
+    assert maple("eval", "x", "--runs-dir", tmp_path, "--hands", "6").returncode == 0
+
+
+def test_a_lost_terminal_does_not_end_a_run(tmp_path: Path) -> None:
+    child = _start("train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "100000000", *TINY)
+    events = tmp_path / "x" / "events.jsonl"
+    _wait_for(events)
+    child.send_signal(signal.SIGHUP)
+    size = events.stat().st_size
+    end = time.monotonic() + 60
+    while events.stat().st_size < size + 2000:
+        assert child.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=60)
+    assert child.returncode == 0
+
+
+def test_a_detached_run_goes_on_by_itself(tmp_path: Path) -> None:
+    done = maple(
+        "train", "ofc", "--run", "alone", "--runs-dir", tmp_path, "--steps", "3000", "--detach", "--json", *TINY
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["run"] == "alone"
+    _wait_for(tmp_path / "alone" / "events.jsonl")
+    attached = maple("runs", "attach", "alone", "--runs-dir", tmp_path)
+    assert "alone has ended" in attached.stderr
+    assert "100%" in attached.stderr
+
+
+def test_secrets_leave_no_trace(tmp_path: Path) -> None:
+    address = "json://user:verysecretword@127.0.0.1:9/hooktoken12345"
+    command = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "1500", "--notify", address, *TINY]
+    done = maple(*command)
+    assert done.returncode == 0, done.stderr
+    assert "could not be sent" in done.stderr
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    for text in (done.stdout.encode(), done.stderr.encode(), *written):
+        assert b"verysecretword" not in text
+        assert b"hooktoken12345" not in text
+
+
+def test_a_run_starts_on_a_new_machine_from_its_storage(runs: Path, tmp_path: Path) -> None:
+    storage = ["--storage", f"file://{tmp_path}/storage"]
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder, steps in ((here, "1500"), (there, "3000")):
+        done = maple("train", "ofc", "--run", "x", "--runs-dir", folder, "--steps", steps, *storage, *TINY)
+        assert done.returncode == 0, done.stderr
+    assert "brought the run from" in done.stderr
+    whole = maple("train", "ofc", "--run", "x", "--runs-dir", here, "--steps", "3000", *TINY)
+    assert whole.returncode == 0
+    newest = [sorted((folder / "x" / "checkpoints").glob("[0-9]*"))[-1] for folder in (here, there)]
+    assert newest[0].name == newest[1].name
+    weights = [(path / "weights.safetensors").read_bytes() for path in newest]
+    assert weights[0] == weights[1]

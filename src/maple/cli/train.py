@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from maple.cli.detach import go_on_alone
 from maple.cli.evaluate import evaluation, print_evaluations
+from maple.cli.messages import Messages
 from maple.cli.options import (
     AlgoOption,
     GameArgument,
@@ -23,7 +28,11 @@ from maple.cli.output import notes, print_json, warn
 from maple.core.config import Config, load_config
 from maple.core.kernels import is_compiled
 from maple.games import entry, make_game
+from maple.runs.notify import addresses, make_notifier
 from maple.runs.store import RunFolder, default_runs_dir
+
+if TYPE_CHECKING:
+    from maple.runs.storage import Mirror
 
 __all__ = ["train"]
 
@@ -61,6 +70,14 @@ def train(
     start_from: Annotated[
         str | None, typer.Option("--from", help="Begin a new run with another run's weights: NAME, NAME@best, a path.")
     ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(help="Copy the run there in the background, and start from there on a new machine: s3://… gs://…"),
+    ] = None,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(help="Where to send messages, as Apprise writes it [default: $MAPLE_NOTIFY_URL]."),
+    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Go on in the background; `maple runs attach NAME` shows its progress.")
     ] = False,
@@ -79,7 +96,6 @@ def train(
     - `maple train ofc --run next --from week@best`
     """
     from maple.training.agent import find_checkpoint
-    from maple.training.session import train_run
 
     if steps is None and minutes is None:
         minutes = DEFAULT_MINUTES
@@ -92,21 +108,75 @@ def train(
     if detach:
         go_on_alone(folder, json)
         return
-    compile_s = compile_kernels(config, final)
-    notes.print(f"training {game} as run [bold]{folder.name}[/] in {folder.path.parent} ({config.algo})")
-    from maple.cli.progress import LiveTraining
+    urls = addresses(notify or [], os.environ)
+    messages = Messages(make_notifier(urls, warn), folder.name, urls)
+    with mirrored(folder, storage) as mirror:
+        try:
+            summary = _train(config, folder, final, donor, messages, mirror, json)
+        except BaseException as error:
+            messages.failed(error)
+            raise
+        finally:
+            messages.close()
+    if json:
+        print_json(summary)
 
+
+def _train(
+    config: Config,
+    folder: RunFolder,
+    final: tuple[str, ...],
+    donor: Path | None,
+    messages: Messages,
+    mirror: Mirror | None,
+    json: bool,
+) -> dict[str, Any]:
+    """Compile, train, evaluate; returns the figures of the run."""
+    from maple.cli.progress import LiveTraining
+    from maple.training.session import train_run
+
+    def saved(checkpoint: Path) -> None:
+        messages.saved(checkpoint)
+        if mirror is not None:
+            mirror.changed()
+
+    compile_s = compile_kernels(config, final)
+    notes.print(f"training {config.name} as run [bold]{folder.name}[/] in {folder.path.parent} ({config.algo})")
+    messages.started(config)
     with LiveTraining(show=not json) as live:
-        last = train_run(config, folder, live, start_from=donor, warn=warn)
+        tell = messages.watching(live)
+        last = train_run(config, folder, tell, start_from=donor, warn=warn, saved=saved)
     summary: dict[str, Any] = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}
     if last.progress < 1.0:
         notes.print(f"stopped at {last.progress:.0%} and saved; the same command goes on: --run {folder.name}")
-    if final:
-        rows = [evaluation(folder.path, [name] * (spec.seats - 1), None, 0, [], quiet=json) for name in final]
+    elif final:
+        seats = make_game(config.name, config.game).spec.seats
+        rows = [evaluation(folder.path, [name] * (seats - 1), None, 0, [], quiet=json) for name in final]
         summary["evaluations"] = rows
         for row in rows:
             folder.append("evaluations.jsonl", row)
         if not json:
             print_evaluations(f"{folder.name} after {last.steps:,} steps, {last.elapsed_s / 60:.1f} minutes", rows)
-    if json:
-        print_json(summary)
+    messages.ended(summary)
+    return summary
+
+
+@contextmanager
+def mirrored(folder: RunFolder, url: str | None) -> Iterator[Mirror | None]:
+    """A mirror of the run's folder at `url` while it trains; a run that is there but not here is brought here first."""
+    if url is None:
+        yield None
+        return
+    from maple.runs.storage import Mirror, fetch_run, open_place
+
+    place = open_place(f"{url.rstrip('/')}/{folder.name}")
+    if not folder.checkpoints.is_dir():
+        step = fetch_run(place, folder.path)
+        if step is not None:
+            notes.print(f"brought the run from {place.shown}, as it was at step {step:,}")
+    mirror = Mirror(folder.path, place, warn)
+    try:
+        yield mirror
+    finally:
+        with notes.status(f"copying what is left to {place.shown}"):
+            mirror.close()

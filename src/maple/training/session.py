@@ -107,11 +107,12 @@ def train_run(
     tell: Callable[[Progress], bool],
     *,
     start_from: Path | None = None,
+    saved: Callable[[Path], None] = lambda _: None,
     warn: Callable[[str], None] = warnings.warn,
 ) -> Progress:
     """Train until the budget is spent or `tell` answers False; what was reached is saved. Returns the last progress.
 
-    A new run begins with the weights of the checkpoint `start_from`, if given.
+    A new run begins with the weights of the checkpoint `start_from`, if given; `saved` is told of every checkpoint.
     """
     if config.steps is None and config.minutes is None:
         raise ConfigError("a run needs an end: give it --steps or --minutes")
@@ -130,7 +131,7 @@ def train_run(
             if checkpoint is not None:
                 restore_trainer(trainer, checkpoint.weights, checkpoint.state)
                 trainer.counters = Counters(**checkpoint.meta["counters"])
-            return _Session(config, run, trainer, tell).go()
+            return _Session(config, run, trainer, tell, saved).go()
 
 
 def _donor(path: Path, config: Config) -> Checkpoint:
@@ -181,11 +182,18 @@ def compiled_name(config: Config) -> str:
 class _Session:
     """This process's share of a run."""
 
-    def __init__(self, config: Config, run: RunFolder, trainer: Trainer, tell: Callable[[Progress], bool]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        run: RunFolder,
+        trainer: Trainer,
+        tell: Callable[[Progress], bool],
+        saved: Callable[[Path], None],
+    ) -> None:
         self.config, self.run, self.trainer, self.tell = config, run, trainer, tell
         self.game = make_game(config.name, config.game)
         self.window = Window(time.monotonic)
-        self.keeper = Keeper(run.checkpoints, config, trainer)
+        self.keeper = Keeper(run.checkpoints, config, trainer, saved)
         self.began = self.saved = time.monotonic()
         self.cpu = self._worked_s()
         self.probed, self.probe = self.began, dict[str, float]()

@@ -1,0 +1,236 @@
+"""A run's folder mirrored to any place that fsspec reaches: s3://, gs://, file://, memory:// …
+
+A thread of its own copies what changed. What is not copied yet is remembered as a set of names, never as data, so an
+outage costs no memory and no time: it is caught up with when the place answers again. A checkpoint counts as copied
+when every file was read back with the right size and `checkpoint.json`, the last one written, is there; so whoever
+fetches a run never sees half of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from maple.core.errors import ConfigError, MissingExtraError, RunError
+
+__all__ = ["Mirror", "Place", "fetch_run", "open_place"]
+
+RECORDS = ("config.json", "machine.json", "events.jsonl", "evaluations.jsonl", "progress.csv", "log.txt")
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
+RECORDS_EVERY_S = 60.0
+
+
+class Place:
+    """A folder behind a URL."""
+
+    def __init__(self, filesystem: Any, root: str, shown: str) -> None:
+        self._fs, self._root, self.shown = filesystem, root.rstrip("/"), shown
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def put(self, local: Path, name: str) -> None:
+        """Copy a file there and look whether it arrived."""
+        content = local.read_bytes()
+        parent = str(PurePosixPath(self._at(name)).parent)
+        self._fs.makedirs(parent, exist_ok=True)
+        self._fs.pipe_file(self._at(name), content)
+        self._fs.invalidate_cache(parent)
+        if self._fs.size(self._at(name)) != len(content):
+            raise OSError(f"{name} did not arrive whole")
+
+    def get(self, name: str) -> bytes:
+        """The content of a file."""
+        return bytes(self._fs.cat_file(self._at(name)))
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder; none if it is not there."""
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.ls(self._at(folder), detail=False)
+        except FileNotFoundError:
+            return []
+        return sorted(PurePosixPath(path).name for path in found)
+
+    def has(self, name: str) -> bool:
+        """Whether a file is there."""
+        self._fs.invalidate_cache()
+        return bool(self._fs.exists(self._at(name)))
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            self._fs.rm(self._at(folder), recursive=True)
+
+
+def open_place(url: str) -> Place:
+    """The folder that a URL names; nothing is read or written yet."""
+    try:
+        import fsspec
+    except ImportError:
+        raise MissingExtraError("storage needs fsspec: pip install 'maple-rl[storage]'") from None
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise ConfigError("--storage must not hold a password: give credentials as the provider's own settings do")
+    try:
+        filesystem, root = fsspec.core.url_to_fs(url)
+    except ValueError:
+        known = ", ".join(f"{name}://" for name in ("s3", "gs", "az", "file", "memory"))
+        raise ConfigError(
+            f"--storage {url}: there is no storage of scheme {parts.scheme!r}; some that are: {known}"
+        ) from None
+    except ImportError as error:
+        raise MissingExtraError(f"--storage {url} needs another package: {error}") from None
+    return Place(filesystem, root, url)
+
+
+class Mirror:
+    """Copies a run's checkpoints and records in the background."""
+
+    def __init__(
+        self,
+        run: Path,
+        place: Place,
+        warn: Callable[[str], None],
+        *,
+        first_wait_s: float = FIRST_WAIT_S,
+        records_every_s: float = RECORDS_EVERY_S,
+    ) -> None:
+        self._run, self._place, self._warn = run, place, warn
+        self._first_wait_s, self._records_every_s = first_wait_s, records_every_s
+        self._copied: dict[str, tuple[int, int]] = {}  # of each file: size and time of change
+        self._wake, self._lock = threading.Event(), threading.Lock()
+        self._closing = False
+        self._down_since: float | None = None
+        self.failures = 0
+        self._thread = threading.Thread(target=self._live, name="maple-mirror", daemon=True)
+        self._thread.start()
+
+    def changed(self) -> None:
+        """A checkpoint was saved: copy soon. Returns at once."""
+        self._wake.set()
+
+    @property
+    def behind(self) -> int:
+        """How many files are not copied as they are now."""
+        return len(self._due())
+
+    def close(self, timeout_s: float = 30.0) -> bool:
+        """Copy what is left, as far as that goes in this time; whether all was copied."""
+        self._closing = True
+        self._wake.set()
+        self._thread.join(timeout_s)
+        left = self.behind
+        if left:
+            self._warn(f"{left} files of the run are not in {self._place.shown} yet; the next start catches up")
+        return left == 0
+
+    def _live(self) -> None:
+        wait = self._first_wait_s
+        while True:
+            closing = self._closing
+            try:
+                self._copy_all()
+                wait = self._first_wait_s
+                if self._down_since is not None:
+                    away = time.monotonic() - self._down_since
+                    self._warn(f"{self._place.shown} answers again after {away:.0f} s, and all is copied")
+                    self._down_since = None
+                if closing:
+                    return
+                self._wake.wait(self._records_every_s)
+            except Exception as error:  # whatever a provider's code raises, training goes on
+                self.failures += 1
+                if self._down_since is None:
+                    self._down_since = time.monotonic()
+                    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                    self._warn(
+                        f"cannot copy to {self._place.shown} ({reason}); training goes on, copying is tried again"
+                    )
+                if closing:
+                    return
+                self._wake.wait(wait)
+                wait = min(2 * wait, LONGEST_WAIT_S)
+            self._wake.clear()
+
+    def _due(self) -> list[str]:
+        """Files that are new or changed, each checkpoint's `checkpoint.json` after its other files, records last."""
+        found = []
+        for path in sorted((self._run / "checkpoints").rglob("*")):
+            hidden = any(
+                part.startswith(".") or part.endswith(".damaged") for part in path.relative_to(self._run).parts
+            )
+            if path.is_file() and not hidden:
+                found.append(path.relative_to(self._run).as_posix())
+        found.sort(key=lambda name: (name.rpartition("/")[0], name.endswith("checkpoint.json"), name))
+        found += [name for name in RECORDS if (self._run / name).is_file()]
+        return [name for name in found if self._mark(name) != self._copied.get(name)]
+
+    def _mark(self, name: str) -> tuple[int, int] | None:
+        try:
+            stat = (self._run / name).stat()
+        except FileNotFoundError:
+            return None  # dropped for a newer one meanwhile
+        return stat.st_size, stat.st_mtime_ns
+
+    def _copy_all(self) -> None:
+        while due := self._due():
+            for name in due:
+                mark = self._mark(name)
+                if mark is None:
+                    continue
+                try:
+                    self._place.put(self._run / name, name)
+                except FileNotFoundError:
+                    if (self._run / name).exists():
+                        raise
+                    continue
+                self._copied[name] = mark
+            if all(name in RECORDS for name in due):
+                break  # records grow with every update; the next turn takes the rest
+        self._drop_old()
+
+    def _drop_old(self) -> None:
+        """Remove checkpoints that the run itself has dropped."""
+        here = {path.name for path in (self._run / "checkpoints").glob("[0-9]*")}
+        for name in self._place.names("checkpoints"):
+            if name.isdigit() and here and name not in here:
+                self._place.remove(f"checkpoints/{name}")
+                self._copied = {
+                    key: mark for key, mark in self._copied.items() if not key.startswith(f"checkpoints/{name}/")
+                }
+
+
+def fetch_run(place: Place, run: Path) -> int | None:
+    """Bring a run's newest whole checkpoint and its records here; returns its step, or None if there is none."""
+    for name in reversed([name for name in place.names("checkpoints") if name.isdigit()]):
+        folder = f"checkpoints/{name}"
+        if not place.has(f"{folder}/checkpoint.json"):
+            continue
+        files = {"checkpoint.json": place.get(f"{folder}/checkpoint.json")}
+        sums: dict[str, str] = json.loads(files["checkpoint.json"])["sha256"]
+        files |= {file: place.get(f"{folder}/{file}") for file in sums}
+        if any(hashlib.sha256(files[file]).hexdigest() != value for file, value in sums.items()):
+            continue
+        part = run / "checkpoints" / f".{name}.part"
+        try:
+            part.mkdir(parents=True, exist_ok=True)
+            for file, content in files.items():
+                (part / file).write_bytes(content)
+            part.replace(run / folder)
+            for record in RECORDS:
+                if place.has(record) and not (run / record).exists():
+                    (run / record).write_bytes(place.get(record))
+        except OSError as error:
+            raise RunError(
+                f"cannot write {run}: {error.strerror}; free some space or choose another --runs-dir"
+            ) from None
+        return int(name)
+    return None
