@@ -18,6 +18,7 @@ from maple.core.errors import ConfigError, nearest
 __all__ = [
     "AfterstateConfig",
     "Config",
+    "LogConfig",
     "NetConfig",
     "OptimizerConfig",
     "PpoConfig",
@@ -97,6 +98,13 @@ class SnapshotConfig(_Section):
     keep: int = Field(5, ge=1)
 
 
+class LogConfig(_Section):
+    """What is written of each update, besides events.jsonl."""
+
+    csv: bool = Field(True, description="progress.csv in the run's folder")
+    tensorboard: bool | None = Field(None, description="event files for TensorBoard; where it is installed, if not set")
+
+
 class Config(_Section):
     """Everything that a training run depends on."""
 
@@ -122,6 +130,7 @@ class Config(_Section):
     ppo: PpoConfig = PpoConfig()
     afterstate: AfterstateConfig = AfterstateConfig()
     snapshots: SnapshotConfig = SnapshotConfig()
+    log: LogConfig = LogConfig()
 
     @property
     def horizon(self) -> int:

@@ -18,6 +18,7 @@ from maple.core.threads import Team
 from maple.games import make_game
 from maple.runs.listing import flat
 from maple.runs.machine import describe_machine
+from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
 from maple.training.build import AUTO_TABLES, available_cores, build_trainer, restore_trainer
 from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, load_newest
@@ -25,11 +26,21 @@ from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
 from maple.training.learners import load_weights
 from maple.training.loop import Counters, Trainer, Update
+from maple.training.preflight import check_memory
 
 __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
-FREE_TO_CHANGE = ("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands")
+FREE_TO_CHANGE = (
+    "steps",
+    "minutes",
+    "checkpoint_every_s",
+    "probe_every_s",
+    "probe_against",
+    "probe_hands",
+    "log.csv",
+    "log.tensorboard",
+)
 RECENT_S = 10.0
 PROBE_SEED = 2**40 + 1  # deals that no training run plays
 
@@ -117,6 +128,7 @@ def train_run(
     if config.steps is None and config.minutes is None:
         raise ConfigError("a run needs an end: give it --steps or --minutes")
     config = config.model_copy(update={"game": make_game(config.name, config.game).settings.model_dump()})
+    check_memory(config, make_game(config.name, config.game))
     with run.locked():
         config, checkpoint = _resume_point(config, run, warn)
         donor = _donor(start_from, config) if start_from and checkpoint is None else None
@@ -131,7 +143,17 @@ def train_run(
             if checkpoint is not None:
                 restore_trainer(trainer, checkpoint.weights, checkpoint.state)
                 trainer.counters = Counters(**checkpoint.meta["counters"])
-            return _Session(config, run, trainer, tell, saved).go()
+            recorder = _recorder(config, run, trainer, warn)
+            try:
+                return _Session(config, run, trainer, tell, saved, recorder).go()
+            finally:
+                recorder.close()
+
+
+def _recorder(config: Config, run: RunFolder, trainer: Trainer, warn: Callable[[str], None]) -> Recorder:
+    tensorboard = tensorboard_is_there() if config.log.tensorboard is None else config.log.tensorboard
+    first = trainer.counters.steps
+    return Recorder(run.path, first, as_csv=config.log.csv, tensorboard=tensorboard, warn=warn)
 
 
 def _donor(path: Path, config: Config) -> Checkpoint:
@@ -189,8 +211,10 @@ class _Session:
         trainer: Trainer,
         tell: Callable[[Progress], bool],
         saved: Callable[[Path], None],
+        recorder: Recorder,
     ) -> None:
         self.config, self.run, self.trainer, self.tell = config, run, trainer, tell
+        self.recorder = recorder
         self.game = make_game(config.name, config.game)
         self.window = Window(time.monotonic)
         self.keeper = Keeper(run.checkpoints, config, trainer, saved)
@@ -213,6 +237,7 @@ class _Session:
         self.last = self._progress(update.progress, update.figures, self.game.summarize(games, seats))
         record = {**asdict(self.last), "act_s": update.act_s, "learn_s": update.learn_s}
         self.run.append("events.jsonl", {"event": "update", **record})
+        self.recorder.add(self.last.steps, record)
         if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
             self.keeper.save()
             self.saved = time.monotonic()

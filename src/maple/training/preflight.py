@@ -1,0 +1,92 @@
+"""Whether a run fits into memory, before it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psutil
+
+from maple.core.config import Config
+from maple.core.errors import ConfigError
+from maple.games.contract import Game
+from maple.training.build import AUTO_TABLES, available_cores
+
+__all__ = ["Need", "check_memory", "estimate"]
+
+PROCESS = 700 * 2**20  # Python, torch, compiled kernels
+SPARE = 0.9  # of what is free; the rest is for everything else
+SAMPLE = 16  # tables that are made to see how large one is
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Bytes, by what they are for."""
+
+    tables: int
+    rollout: int
+    network: int
+    encoding: int
+    process: int = PROCESS
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.tables + self.rollout + self.network + self.encoding + self.process
+
+
+def estimate(config: Config, game: Game) -> Need:
+    """What a run of this config will need."""
+    spec, tables, threads = game.spec, config.tables or AUTO_TABLES, config.threads or available_cores()
+    sample = game.tables(SAMPLE, 0)
+    table = (sample.state.nbytes + sample.ended.nbytes + sample.last_view.nbytes) // SAMPLE
+    signals, view = len(spec.signals), 8 * spec.view
+    values = signals if config.algo == "afterstate" else 1
+    row = view + 8 * values + 4 * signals + 11
+    rows = config.horizon + 2 * tables * spec.seats
+    by_index = config.algo == "ppo" and config.ppo.policy == "index"
+    inputs = spec.observation if by_index or spec.options is None else spec.options.features
+    widths = [inputs, *config.net.hidden, spec.actions if by_index else signals]
+    weights = sum(a * b + b for a, b in zip(widths, widths[1:], strict=False)) * (
+        1 if config.algo == "afterstate" else 2
+    )
+    if by_index:
+        encoding = rows * (spec.observation + spec.actions)
+    else:
+        width = spec.options.state_width if spec.options else 0
+        encoding = rows * 2 * (width + 1)
+    return Need(
+        tables=tables * (table + view + 64),
+        rollout=rows * row,
+        network=4 * weights * (3 + threads),
+        encoding=encoding,
+    )
+
+
+def check_memory(config: Config, game: Game, free: int | None = None) -> Need:
+    """Refuse a run that does not fit, and say what would; `free` is what the machine has left, if not given."""
+    free = psutil.virtual_memory().available if free is None else free
+    need, room = estimate(config, game), int(SPARE * free)
+    if need.total <= room:
+        return need
+    parts = {"tables": need.tables, "rollout": need.rollout, "network": need.network, "encoding": need.encoding}
+    largest = ", ".join(f"{name} {_gib(size)}" for name, size in sorted(parts.items(), key=lambda part: -part[1])[:2])
+    raise ConfigError(
+        f"this run needs about {_gib(need.total)} ({largest}), but {_gib(room)} are free here; {_what_fits(config, game, room)}"
+    )
+
+
+def _what_fits(config: Config, game: Game, room: int) -> str:
+    """The largest halving of tables and horizon that fits."""
+    tables, horizon = config.tables or AUTO_TABLES, config.horizon
+    section = "ppo" if config.algo == "ppo" else "afterstate"
+    while tables > 1 or horizon > 16:
+        tables, horizon = max(1, tables // 2), max(16, horizon // 2)
+        changed = getattr(config, section).model_copy(update={"horizon": horizon})
+        smaller = config.model_copy(update={"tables": tables, section: changed})
+        if estimate(smaller, game).total <= room:
+            return f"--set tables={tables} --set {section}.horizon={horizon} would fit"
+    return "free some memory, or choose a smaller network"
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"

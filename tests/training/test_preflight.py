@@ -1,0 +1,42 @@
+"""The estimate of memory against what a run really allocates."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from maple.core.config import load_config
+from maple.core.errors import ConfigError
+from maple.core.threads import Team
+from maple.games import make_game
+from maple.training.build import build_trainer
+from maple.training.preflight import check_memory, estimate
+
+KINDS = [["algo=afterstate"], ["algo=ppo", "ppo.policy=options"], ["algo=ppo", "ppo.policy=index"]]
+
+
+@pytest.mark.parametrize("settings", KINDS)
+def test_the_estimate_is_near_what_is_allocated(settings: list[str], team: Team) -> None:
+    config = load_config("ofc", settings=["tables=2048", "threads=2", "steps=1000", *settings])
+    game = make_game("ofc")
+    need, trainer = estimate(config, game), build_trainer(config, game, team)
+    rollout = sum(array.nbytes for array in vars(trainer.rollout).values() if isinstance(array, np.ndarray))
+    assert need.rollout == pytest.approx(rollout, rel=0.05)
+    tables = sum(array.nbytes for array in trainer.arena.state().values())
+    assert need.tables == pytest.approx(tables, rel=0.3)
+    weights = trainer.learner.schedule.descent.flat.vector.numel()
+    assert need.network == pytest.approx(4 * weights * 5, rel=0.1)
+
+
+def test_a_run_that_does_not_fit_is_told_what_would() -> None:
+    config = load_config("ofc", settings=["tables=1000000"])
+    game = make_game("ofc")
+    with pytest.raises(ConfigError) as caught:
+        check_memory(config, game, free=2 * 2**30)
+    found = re.search(r"tables=(\d+) --set afterstate\.horizon=(\d+) would fit", str(caught.value))
+    assert found is not None
+    smaller = load_config("ofc", settings=[f"tables={found[1]}", f"afterstate.horizon={found[2]}"])
+    assert check_memory(smaller, game, free=2 * 2**30).total < 2 * 2**30
+    assert check_memory(load_config("ofc"), game, free=4 * 2**30).total < 2**30
