@@ -23,11 +23,12 @@ app = typer.Typer(
 
 
 def _add_commands() -> None:
-    from maple.cli import bench, doctor, evaluate, games, runs, train
+    from maple.cli import bench, doctor, evaluate, export, games, runs, train
 
     app.command("games")(games.games)
     app.command("train")(train.train)
     app.command("eval")(evaluate.evaluate_run)
+    app.command("export")(export.export_run)
     app.command("doctor")(doctor.doctor)
     app.add_typer(bench.app, name="bench")
     app.add_typer(runs.app, name="runs")

@@ -11,10 +11,13 @@ from rich.progress import Progress
 from maple.cli.options import JsonOption, RunsDirOption, SetOption
 from maple.cli.output import notes, print_json, print_table
 from maple.core.config import load_config
-from maple.core.errors import ConfigError, GameError
+from maple.core.errors import ConfigError, GameError, RunError
 
 if TYPE_CHECKING:
+    from maple.core.threads import Team
+    from maple.games.contract import Game
     from maple.training.agent import Agent
+    from maple.training.evaluate import Player
 
 __all__ = ["evaluate_run", "evaluation", "print_evaluations"]
 
@@ -36,7 +39,7 @@ def evaluation(
     from maple.games import make_game
     from maple.training.agent import load_agent
     from maple.training.build import available_cores
-    from maple.training.evaluate import bot_player, evaluate
+    from maple.training.evaluate import evaluate
 
     with Team(available_cores()) as team:
         agent = load_agent(run, runs_dir, team)
@@ -47,7 +50,7 @@ def evaluation(
                 f"--against names {len(against)} opponents, but {game.spec.name} with {game.spec.seats} seats has "
                 f"{game.spec.seats - 1}; write for example --against {','.join(['random'] * (game.spec.seats - 1))}"
             )
-        others = [bot_player(game, name, team) for name in against]
+        others = [_player(name, game, runs_dir, team) for name in against]
         count = hands or min(HANDS.get(name, DEFAULT_HANDS) for name in against)
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
             task = bar.add_task(f"playing {','.join(against)}", total=count)
@@ -64,6 +67,23 @@ def evaluation(
         "seed": seed,
         "game": game.settings.model_dump(),
     }
+
+
+def _player(name: str, game: Game, runs_dir: Path | None, team: Team) -> Player:
+    """A scripted opponent, or the agent of a run."""
+    from maple.training.agent import load_agent
+    from maple.training.evaluate import bot_player
+
+    if name in game.spec.opponents:
+        return bot_player(game, name, team)
+    try:
+        other = load_agent(name, runs_dir, team)
+    except RunError:
+        bots = ", ".join(game.spec.opponents)
+        raise GameError(f"--against {name}: neither an opponent of {game.spec.name} ({bots}) nor a run") from None
+    if other.config.name != game.spec.name:
+        raise GameError(f"--against {name}: that run plays {other.config.name}, not {game.spec.name}")
+    return other
 
 
 def _asked(agent: Agent, settings: list[str]) -> dict[str, Any]:
@@ -102,7 +122,7 @@ def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
 def evaluate_run(
     run: Annotated[str, typer.Argument(help="A run's name or path, or a checkpoint folder.", metavar="RUN")],
     against: Annotated[
-        str, typer.Option(help="The other seats, such as random,random or safe,rollout.")
+        str, typer.Option(help="The other seats, opponents or runs, such as random,random or safe,first@best.")
     ] = "random,random",
     hands: Annotated[int | None, typer.Option(min=1, help="Hands to play, every rotation counted.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the deals.")] = 0,
@@ -117,6 +137,7 @@ def evaluate_run(
 
     - `maple eval first --against random,random --hands 30000`
     - `maple eval first --against rollout,rollout --set game.fantasyland=off --json`
+    - `maple eval first@best --against second,second`
     """
     names = [name.strip() for name in against.split(",")]
     row = evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json)

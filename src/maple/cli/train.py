@@ -81,6 +81,9 @@ def train(
     detach: Annotated[
         bool, typer.Option("--detach", help="Go on in the background; `maple runs attach NAME` shows its progress.")
     ] = False,
+    price_per_hour: Annotated[
+        float | None, typer.Option(min=0, help="What this machine costs an hour; the end then says what the run cost.")
+    ] = None,
     evaluate: Annotated[bool, typer.Option("--evaluate", help="Evaluate the agent at the end, with a table.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -118,8 +121,17 @@ def train(
             raise
         finally:
             messages.close()
+    if price_per_hour is not None:
+        summary["cost"] = _cost(summary, price_per_hour)
+        notes.print(f"cost: {summary['cost']['total']:.4f}, {summary['cost']['per_million_steps']:.4f} a million steps")
     if json:
         print_json(summary)
+
+
+def _cost(summary: dict[str, Any], price_per_hour: float) -> dict[str, float]:
+    """What the whole run cost, in the price's own currency."""
+    total = summary["elapsed_s"] / 3600 * price_per_hour
+    return {"total": total, "per_million_steps": total / max(1, summary["steps"]) * 1e6}
 
 
 def _train(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import psutil
 
@@ -46,9 +47,7 @@ def estimate(config: Config, game: Game) -> Need:
     by_index = config.algo == "ppo" and config.ppo.policy == "index"
     inputs = spec.observation if by_index or spec.options is None else spec.options.features
     widths = [inputs, *config.net.hidden, spec.actions if by_index else signals]
-    weights = sum(a * b + b for a, b in zip(widths, widths[1:], strict=False)) * (
-        1 if config.algo == "afterstate" else 2
-    )
+    weights = sum(a * b + b for a, b in pairwise(widths)) * (1 if config.algo == "afterstate" else 2)
     if by_index:
         encoding = rows * (spec.observation + spec.actions)
     else:
@@ -70,9 +69,8 @@ def check_memory(config: Config, game: Game, free: int | None = None) -> Need:
         return need
     parts = {"tables": need.tables, "rollout": need.rollout, "network": need.network, "encoding": need.encoding}
     largest = ", ".join(f"{name} {_gib(size)}" for name, size in sorted(parts.items(), key=lambda part: -part[1])[:2])
-    raise ConfigError(
-        f"this run needs about {_gib(need.total)} ({largest}), but {_gib(room)} are free here; {_what_fits(config, game, room)}"
-    )
+    fits = _what_fits(config, game, room)
+    raise ConfigError(f"this run needs about {_gib(need.total)} ({largest}), but {_gib(room)} are free here; {fits}")
 
 
 def _what_fits(config: Config, game: Game, room: int) -> str:

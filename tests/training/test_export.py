@@ -1,0 +1,40 @@
+"""Exported networks answer as the ones they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from maple.core.config import load_config
+from maple.core.threads import Team
+from maple.games import make_game
+from maple.nets.seen import Seen
+from maple.training.agent import Agent
+from maple.training.export import export_onnx
+from maple.training.learners import make_policy
+
+KINDS = {
+    "afterstate": ["algo=afterstate"],
+    "options": ["algo=ppo", "ppo.policy=options"],
+    "indices": ["algo=ppo", "ppo.policy=index", "net.activation=tanh"],
+}
+
+
+@pytest.fixture(params=list(KINDS))
+def agent(request: pytest.FixtureRequest) -> Iterator[Agent]:
+    config = load_config("ofc", settings=[*KINDS[request.param], "net.hidden=[24, 12]"])
+    game = make_game("ofc")
+    with Team(1) as team:
+        policy = make_policy(config, Seen(game, team), torch.device("cpu"))
+        yield Agent(policy.requires_grad_(False), game, config, steps=0)
+
+
+def test_the_file_says_what_the_network_says(agent: Agent, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    written = export_onnx(agent, tmp_path / "net.onnx")
+    assert (tmp_path / "net.onnx").exists()
+    assert written.rows_checked == 120
+    assert written.largest_difference < 1e-5
