@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -17,6 +18,8 @@ from maple.cli.options import (
     RunsDirOption,
     SeedOption,
     SetOption,
+    WorkersOption,
+    worker_flag,
 )
 from maple.cli.output import notes, print_json
 from maple.core.config import Config, load_config
@@ -34,12 +37,17 @@ def compile_kernels(config: Config, opponents: tuple[str, ...] = ()) -> float:
     """Have every kernel ready before the clock starts; says so where that takes a while."""
     from maple.training.session import compiled_name, warm_up
 
-    if is_compiled(compiled_name(config)):
+    if is_compiled(compiled_name(config, make_game(config.name, config.game))):
         return warm_up(config, opponents)
     with notes.status(f"compiling the kernels of {config.name}: about a minute, the first time only"):
         if not notes.is_terminal:
             notes.print(f"compiling the kernels of {config.name}: about a minute, the first time only")
         return warm_up(config, opponents)
+
+
+def run_name(game: str) -> str:
+    """A game's name as part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", game)
 
 
 def train(
@@ -56,6 +64,7 @@ def train(
     opponents: Annotated[
         str | None, typer.Option(help="Who sits opposite, by weight: self:0.5,past:0.3,random:0.2 [default: self].")
     ] = None,
+    workers: WorkersOption = None,
     settings: SetOption = None,
     evaluate: Annotated[bool, typer.Option("--evaluate", help="Evaluate the agent at the end, with a table.")] = False,
     json: JsonOption = False,
@@ -68,16 +77,19 @@ def train(
     - `maple train ofc --steps 10000000 --run long` (the same command resumes it)
     - `maple train ofc --algo ppo --preset speed --opponents self:0.7,past:0.3`
     - `maple train ofc --set game.fantasyland=off --set game.seats=2`
+    - `maple train CartPole-v1 --minutes 1` (an id that Gymnasium has registered)
+    - `maple train my_package.my_module:make_env --set env.size=9 --workers 4` (an env of your own)
     """
     from maple.training.session import train_run
 
     if steps is None and minutes is None:
         minutes = DEFAULT_MINUTES
-    flags = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+    flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+    flags["workers"] = worker_flag(workers)
     config = load_config(game, preset, settings, entry(game).defaults, flags)
     spec = make_game(game, config.game).spec
     final = tuple(name for name in FINAL_OPPONENTS if evaluate and name in spec.opponents)
-    folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{game}-%Y%m%d-%H%M%S")))
+    folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{run_name(game)}-%Y%m%d-%H%M%S")))
     compile_s = compile_kernels(config, final)
     notes.print(f"training {game} as run [bold]{folder.name}[/] in {folder.path.parent} ({config.algo})")
     from maple.cli.progress import LiveTraining

@@ -74,6 +74,11 @@ class RunFolder:
         """Write a JSON file of the run."""
         write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
 
+    def log(self, text: str) -> None:
+        """Add to the run's log: what its workers printed, and what became of them."""
+        with (self.path / "run.log").open("a", encoding="utf-8") as file:
+            file.write(text.rstrip("\n") + "\n")
+
     def append_event(self, event: Mapping[str, Any]) -> None:
         """Add a line to the run's record of figures."""
         try:
