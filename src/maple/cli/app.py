@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -39,6 +40,8 @@ _add_commands()
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # an env of the user's own is looked for where maple is started
     try:
         code = app(standalone_mode=False)
     except UserError as error:

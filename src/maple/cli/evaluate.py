@@ -23,18 +23,19 @@ __all__ = ["evaluate_run", "evaluation", "print_evaluations"]
 
 HANDS = {"rollout": 3000}
 DEFAULT_HANDS = 12_000
+EXTERNAL_GAMES = 200
 
 
 def evaluation(
     run: str | Path,
-    against: list[str],
+    against: list[str] | None,
     hands: int | None,
     seed: int,
     settings: list[str],
     runs_dir: Path | None = None,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Play a run's agent against scripted opponents; returns its figures."""
+    """Play a run's agent against scripted opponents (`random` unless told); returns its figures."""
     from maple.core.threads import Team
     from maple.games import make_game
     from maple.training.agent import load_agent
@@ -45,20 +46,24 @@ def evaluation(
         agent = load_agent(run, runs_dir, team)
         asked = _asked(agent, settings)
         game = make_game(agent.config.name, {**agent.config.game, **asked})
+        if against is None:
+            against = ["random"] * (game.spec.seats - 1)
         if len(against) != game.spec.seats - 1:
             raise GameError(
                 f"--against names {len(against)} opponents, but {game.spec.name} with {game.spec.seats} seats has "
                 f"{game.spec.seats - 1}; write for example --against {','.join(['random'] * (game.spec.seats - 1))}"
             )
         others = [_player(name, game, runs_dir, team) for name in against]
-        count = hands or min(HANDS.get(name, DEFAULT_HANDS) for name in against)
+        usual = EXTERNAL_GAMES if game.spec.options is None else DEFAULT_HANDS
+        count = hands or min((HANDS.get(name, usual) for name in against), default=usual)
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
-            task = bar.add_task(f"playing {','.join(against)}", total=count)
+            task = bar.add_task(f"playing {','.join(against) or game.spec.name}", total=count)
             result = evaluate(game, agent, others, count, seed, team, lambda done, _: bar.update(task, completed=done))
     return {
         "run": str(run),
         "steps": agent.steps,
         "against": against,
+        "metric": result.metric,
         **result.figures,
         "ci95": list(result.ci95),
         "hands": result.hands,
@@ -90,7 +95,7 @@ def _asked(agent: Agent, settings: list[str]) -> dict[str, Any]:
     """The game's options among the settings; a change of caution is put into effect, anything else is a mistake."""
     for setting in settings:
         key = setting.partition("=")[0].strip()
-        if not key.startswith("game.") and key != "afterstate.caution":
+        if not key.startswith(("game.", "env.")) and key != "afterstate.caution":
             raise ConfigError(
                 f"--set {key} changes nothing in an evaluation; it takes game.NAME and afterstate.caution"
             )
@@ -102,6 +107,9 @@ def _asked(agent: Agent, settings: list[str]) -> dict[str, Any]:
 
 def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
     """A table of evaluations, an opponent a row."""
+    if rows and rows[0]["metric"] != "points_per_hand":
+        _print_external(title, rows)
+        return
     columns = ["against", "points a hand", "95 % interval", "foul", "royalties", "fantasyland", "stay", "hands"]
     cells = [
         [
@@ -119,11 +127,30 @@ def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
     print_table(title, columns, cells)
 
 
+def _print_external(title: str, rows: list[dict[str, Any]]) -> None:
+    """The same for envs of the user's own."""
+    metric = rows[0]["metric"]
+    columns = ["against", metric.replace("_", " "), "95 % interval", "length", "truncated", "games"]
+    cells = [
+        [
+            ", ".join(row["against"]) or "nobody",
+            f"{row[metric]:,.2f}",
+            f"{row['ci95'][0]:,.2f} … {row['ci95'][1]:,.2f}",
+            f"{row['length']:,.1f}",
+            f"{row['truncated']:.1%}",
+            f"{row['games']:,}",
+        ]
+        for row in rows
+    ]
+    print_table(title, columns, cells)
+
+
 def evaluate_run(
     run: Annotated[str, typer.Argument(help="A run's name or path, or a checkpoint folder.", metavar="RUN")],
     against: Annotated[
-        str, typer.Option(help="The other seats, opponents or runs, such as random,random or safe,first@best.")
-    ] = "random,random",
+        str | None,
+        typer.Option(help="The other seats, opponents or runs: random,random, safe,first@best [default: random]."),
+    ] = None,
     hands: Annotated[int | None, typer.Option(min=1, help="Hands to play, every rotation counted.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the deals.")] = 0,
     runs_dir: RunsDirOption = None,
@@ -138,8 +165,9 @@ def evaluate_run(
     - `maple eval first --against random,random --hands 30000`
     - `maple eval first --against rollout,rollout --set game.fantasyland=off --json`
     - `maple eval first@best --against second,second`
+    - `maple eval pole` (an env with one seat has no opponents: its mean return)
     """
-    names = [name.strip() for name in against.split(",")]
+    names = [name.strip() for name in against.split(",")] if against else None
     row = evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json)
     if json:
         print_json(row)

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["AlgoOption", "GameArgument", "JsonOption", "PresetOption", "RunsDirOption", "SeedOption", "SetOption"]
+from maple.core.errors import ConfigError
 
-GameArgument = Annotated[str, typer.Argument(help="The game; `maple games` lists them.", metavar="GAME")]
+__all__ = [
+    "AlgoOption",
+    "GameArgument",
+    "JsonOption",
+    "PresetOption",
+    "RunsDirOption",
+    "SeedOption",
+    "SetOption",
+    "WorkersOption",
+    "worker_flag",
+]
+
+GameArgument = Annotated[
+    str,
+    typer.Argument(
+        help="The game; `maple games` lists them. Or an env of your own, package.module:make_env, or a Gymnasium id.",
+        metavar="GAME",
+    ),
+]
+WorkersOption = Annotated[
+    str | None,
+    typer.Option(help="Processes that play an env of your own: a number, 0 for none, or auto [default: auto]."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs live [default: runs, or $MAPLE_RUNS_DIR].")]
 SeedOption = Annotated[int | None, typer.Option(help="The seed of everything random.")]
@@ -23,3 +45,12 @@ SetOption = Annotated[
 AlgoOption = Annotated[
     str | None, typer.Option(help="How to learn: afterstate or ppo [default: the game's strongest].")
 ]
+
+
+def worker_flag(workers: str | None) -> dict[str, Any] | None:
+    """What `--workers` means in a config."""
+    if workers is None:
+        return None
+    if workers != "auto" and not workers.isdigit():
+        raise ConfigError(f"--workers {workers!r} cannot be used; give a number of processes, 0 for none, or auto")
+    return {"count": workers if workers == "auto" else int(workers)}

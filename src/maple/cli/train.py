@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from maple.cli.options import (
     RunsDirOption,
     SeedOption,
     SetOption,
+    WorkersOption,
+    worker_flag,
 )
 from maple.cli.output import notes, print_json, warn
 from maple.core.config import Config, load_config
@@ -44,12 +47,17 @@ def compile_kernels(config: Config, opponents: tuple[str, ...] = ()) -> float:
     """Have every kernel ready before the clock starts; says so where that takes a while."""
     from maple.training.session import compiled_name, warm_up
 
-    if is_compiled(compiled_name(config)):
+    if is_compiled(compiled_name(config, make_game(config.name, config.game))):
         return warm_up(config, opponents)
     with notes.status(f"compiling the kernels of {config.name}: about a minute, the first time only"):
         if not notes.is_terminal:
             notes.print(f"compiling the kernels of {config.name}: about a minute, the first time only")
         return warm_up(config, opponents)
+
+
+def run_name(game: str) -> str:
+    """A game's name as part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", game)
 
 
 def train(
@@ -66,6 +74,7 @@ def train(
     opponents: Annotated[
         str | None, typer.Option(help="Who sits opposite, by weight: self:0.5,past:0.3,random:0.2 [default: self].")
     ] = None,
+    workers: WorkersOption = None,
     settings: SetOption = None,
     start_from: Annotated[
         str | None, typer.Option("--from", help="Begin a new run with another run's weights: NAME, NAME@best, a path.")
@@ -97,16 +106,19 @@ def train(
     - `maple train ofc --set game.fantasyland=off --set game.seats=2`
     - `maple train ofc --run week --minutes 10000 --detach`, then `maple runs attach week`
     - `maple train ofc --run next --from week@best`
+    - `maple train CartPole-v1 --minutes 1` (an id that Gymnasium has registered)
+    - `maple train my_package.my_module:make_env --set env.size=9 --workers 4` (an env of your own)
     """
     from maple.training.agent import find_checkpoint
 
     if steps is None and minutes is None:
         minutes = DEFAULT_MINUTES
-    flags = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+    flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+    flags["workers"] = worker_flag(workers)
     config = load_config(game, preset, settings, entry(game).defaults, flags)
     spec = make_game(game, config.game).spec
     final = tuple(name for name in FINAL_OPPONENTS if evaluate and name in spec.opponents)
-    folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{game}-%Y%m%d-%H%M%S")))
+    folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{run_name(game)}-%Y%m%d-%H%M%S")))
     donor = find_checkpoint(start_from, runs_dir) if start_from else None
     if detach:
         go_on_alone(folder, json)

@@ -24,6 +24,7 @@ __all__ = [
     "PpoConfig",
     "PracticeConfig",
     "SnapshotConfig",
+    "WorkerConfig",
     "load_config",
     "preset_names",
 ]
@@ -91,6 +92,17 @@ class PracticeConfig(_Section):
     game: dict[str, Any] = Field(description="the options that differ")
 
 
+class WorkerConfig(_Section):
+    """Processes that play envs of the user's own."""
+
+    count: int | Literal["auto"] = Field(
+        "auto", description="0 for none: the trainer plays; auto goes by measured cost"
+    )
+    step_limit_s: float = Field(30.0, gt=0, description="a step that takes longer means that the worker hangs")
+    memory_mb: float = Field(0.0, ge=0, description="a worker that holds more is replaced; 0 for no bound")
+    max_deaths: int = Field(20, ge=0, description="of one worker or table without a finished game, before the run ends")
+
+
 class SnapshotConfig(_Section):
     """The run's own past, for `past` opponents."""
 
@@ -131,6 +143,7 @@ class Config(_Section):
     afterstate: AfterstateConfig = AfterstateConfig()
     snapshots: SnapshotConfig = SnapshotConfig()
     log: LogConfig = LogConfig()
+    workers: WorkerConfig = WorkerConfig()
 
     @property
     def horizon(self) -> int:
@@ -208,6 +221,8 @@ def load_config(
             raise ConfigError(f"--set {text!r} has no value; write it as key=value, such as --set game.seats=2")
         _assign(tree, key.strip(), value.strip())
     _merge(tree, {key: value for key, value in (flags or {}).items() if value is not None})
+    if "env" in tree:  # what an env is made with: the options of a game of the user's own
+        _merge(tree, {"game": tree.pop("env")})
     try:
         return Config.model_validate(tree)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ class Encoder(Protocol):
         """Sizes and names."""
 
     def observe(
-        self, view: NDArray[np.uint64], observation: NDArray[np.uint8], mask: NDArray[np.bool_], lo: int, hi: int
+        self, view: NDArray[np.uint64], observation: NDArray[Any], mask: NDArray[np.bool_], lo: int, hi: int
     ) -> None:
         """Encode rows [lo, hi). Writes observation, mask."""
 

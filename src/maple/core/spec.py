@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+BYTES = np.dtype(np.uint8)
 
 __all__ = ["GameSpec", "Metric", "OptionSpec"]
 
@@ -37,10 +40,12 @@ class GameSpec:
     name: str
     seats: int
     actions: int  # A
-    observation: int  # O, bytes
+    observation: int  # O, numbers of `dtype`
     view: int  # V, 64-bit words: all that a seat may know, from which everything else is encoded
     signals: tuple[str, ...]  # what a seat earns: the reward first, then what a learner may predict beside it
     figures: np.dtype[np.void]  # what is known of a finished game
     opponents: tuple[str, ...]
     metric: Metric
     options: OptionSpec | None = None
+    dtype: np.dtype[Any] = BYTES  # of an observation: bytes or float32
+    energy: float = 60.0  # what the squares of a typical observation add up to: the scale of a first layer's weights

@@ -93,7 +93,7 @@ class Step:
     keys: Keys
     view: NDArray[np.uint64]  # (B, V)
     reward: NDArray[np.float32]  # (B, signals) since this seat last acted; column 0 is the reward
-    observation: NDArray[np.uint8]  # (B, O); (B, 0) where the arena was told not to write it
+    observation: NDArray[Any]  # (B, O) of the spec's dtype; (B, 0) where the arena was told not to write it
     mask: NDArray[np.bool_]  # (B, A); (B, 0) likewise
     options: Options | None  # where the arena was told to describe them
     ended: Ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -12,7 +13,9 @@ from pydantic import BaseModel, ValidationError
 from maple.core.errors import GameError, nearest
 from maple.games.contract import Game
 
-__all__ = ["GAMES", "GameEntry", "game_settings", "make_game"]
+__all__ = ["GAMES", "GameEntry", "entry", "game_settings", "is_external", "make_game"]
+
+_GYM_ID = re.compile(r"-v\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,16 @@ GAMES: Mapping[str, GameEntry] = {
 }
 
 
+def is_external(name: str) -> bool:
+    """Whether a name is the import path of an env of the user's own, or looks like a Gymnasium id."""
+    return name not in GAMES and (":" in name or _GYM_ID.search(name) is not None)
+
+
 def entry(name: str) -> GameEntry:
     """The entry of a game, or a sentence that helps."""
+    if is_external(name):
+        place = import_module("maple.games.external.game")
+        return GameEntry(place.__name__, "ExternalGame", "EnvArguments", "an env of the user's own", place.DEFAULTS)
     if name not in GAMES:
         raise GameError(f"there is no game {name!r}; {nearest(name, GAMES)}")
     return GAMES[name]
@@ -61,4 +72,5 @@ def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
         if first["type"] == "extra_forbidden":
             raise GameError(f"{name} has no option {key!r}; {nearest(key, model.model_fields)}") from None
         raise GameError(f"game.{key} = {first['input']!r} cannot be used: {first['msg'].lower()}") from None
-    return getattr(import_module(place.module), place.game)(settings)  # type: ignore[no-any-return]
+    maker = getattr(import_module(place.module), place.game)
+    return maker(settings) if name in GAMES else maker(name, settings)  # type: ignore[no-any-return]

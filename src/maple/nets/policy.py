@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -87,12 +87,12 @@ class IndexPolicy(nn.Module):
         kind = {"relu": nn.ReLU, "tanh": nn.Tanh}[activation]
         self.seen, self.width = seen, hidden[0]
         self.kind = {"relu": RELU, "tanh": TANH}[activation]
-        self.first = SparseLayer(spec.observation, 2 * hidden[0])
+        self.first = SparseLayer(spec.observation, 2 * hidden[0], spec.energy)
         self.actor = layers([*hidden, spec.actions], kind)
         self.critic = layers([*hidden, 1], kind)
         _shrink(self.actor, 0.01)
 
-    def forward(self, observation: NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
+    def forward(self, observation: NDArray[Any]) -> tuple[Tensor, Tensor]:
         """Logits (n, A) and value (n,)."""
         first = self.first.of_bytes(observation, relu=self.kind == RELU)
         first = first if self.kind == RELU else torch.tanh(first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,21 +51,21 @@ class Seen:
             bounds.append(max(bounds[-1] + 1, int(np.searchsorted(total, before + piece, side="right"))))
         self.team.each(lambda part: work(bounds[part], bounds[part + 1]), len(bounds) - 1)
 
-    def observation(self, view: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    def observation(self, view: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Observation and mask of a few rows."""
         observation, mask = self._room_for_observations(len(view))
         self.encoder.observe(view, observation, mask, 0, len(view))
         return observation, mask
 
-    def all_observations(self, view: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    def all_observations(self, view: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Observation and mask of many rows, by all threads."""
         observation, mask = self._room_for_observations(len(view))
         self.team.run(self.encoder.observe, len(view), view, observation, mask)
         return observation, mask
 
-    def _room_for_observations(self, n: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    def _room_for_observations(self, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         spec = self.encoder.spec
-        return np.empty((n, spec.observation), np.uint8), np.empty((n, spec.actions), np.bool_)
+        return np.empty((n, spec.observation), spec.dtype), np.empty((n, spec.actions), np.bool_)
 
     def state(self, view: NDArray[np.uint64]) -> Rows:
         """Features of each decision before an option is taken."""

@@ -108,6 +108,11 @@ class RunFolder:
         """Write a JSON file of the run."""
         write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
 
+    def log(self, text: str) -> None:
+        """Add to the run's log: what its workers printed, and what became of them."""
+        with (self.path / "run.log").open("a", encoding="utf-8") as file:
+            file.write(text.rstrip("\n") + "\n")
+
     def append(self, name: str, record: Mapping[str, Any]) -> None:
         """Add a line to one of the run's records: `events.jsonl` has an update a line, `evaluations.jsonl` a result."""
         try:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 
+from maple.arena.base import Arena
+from maple.arena.choose import external_arena
 from maple.arena.native import NativeArena
 from maple.core.config import Config
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
+from maple.games.external.game import ExternalGame
 from maple.learn.rollout import Rollout
 from maple.nets.policy import OptionValue
 from maple.nets.seen import Seen
@@ -46,21 +50,46 @@ def choose_device(config: Config) -> torch.device:
     return torch.device("cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def build_trainer(config: Config, game: Game, team: Team) -> Trainer:
-    """All moving parts of a run, at its start."""
-    spec = game.spec
-    mix = OpponentMix.parse(config.opponents, spec.opponents)
+def make_training_arena(config: Config, game: Game, team: Team, log: Callable[[str], None]) -> Arena:
+    """The tables that a run plays at."""
     tables = config.tables or AUTO_TABLES
-    net = make_policy(config, Seen(game, team), choose_device(config))
-    learner = AfterstateLearner(net, config) if isinstance(net, OptionValue) else PpoLearner(net, config)
+    if isinstance(game, ExternalGame):
+        limits = config.workers
+        return external_arena(
+            game,
+            tables,
+            config.seed,
+            limits.count,
+            available_cores(),
+            step_limit_s=limits.step_limit_s,
+            memory_mb=limits.memory_mb,
+            max_deaths=limits.max_deaths,
+            log=log,
+        )
+    if config.workers.count != "auto":
+        raise ConfigError(f"workers play envs of your own; {config.name} is played by threads: leave --workers out")
     variants = [
         (make_game(config.name, {**config.game, **practice.game}), round(practice.share * tables))
         for practice in config.practice
     ]
+    return NativeArena(game, tables, config.seed, team, observations=False, check=False, variants=variants)
+
+
+def build_trainer(config: Config, game: Game, team: Team, log: Callable[[str], None] = lambda _: None) -> Trainer:
+    """All moving parts of a run, at its start; `log` takes what workers have to say."""
+    spec = game.spec
+    mix = OpponentMix.parse(config.opponents, spec.opponents)
+    if spec.options is None and (config.algo == "afterstate" or config.ppo.policy == "options"):
+        raise ConfigError(
+            f"{config.name} does not describe its options; train it with --algo ppo --set ppo.policy=index"
+        )
+    tables = config.tables or AUTO_TABLES
+    net = make_policy(config, Seen(game, team), choose_device(config))
+    learner = AfterstateLearner(net, config) if isinstance(net, OptionValue) else PpoLearner(net, config)
     signals = len(spec.signals)
     values = signals if isinstance(net, OptionValue) else 1
     return Trainer(
-        arena=NativeArena(game, tables, config.seed, team, observations=False, check=False, variants=variants),
+        arena=make_training_arena(config, game, team, log),
         actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed),
         learner=learner,
         rollout=Rollout(config.horizon, tables, spec.seats, spec.view, values, signals),

@@ -6,21 +6,26 @@ The rotations of a deal are one observation for the interval, since they share t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maple.arena.base import Arena
 from maple.arena.native import NativeArena
-from maple.core.step import Keys
+from maple.arena.serial import SerialArena
+from maple.core.step import Keys, Outcome
 from maple.core.threads import Team
 from maple.games.contract import Game
+from maple.games.external.game import ExternalGame
 from maple.nets.policy import Policy
 
 __all__ = ["Player", "Result", "bot_player", "evaluate", "greedy_player", "mean_interval"]
 
 BLOCK = 1024  # deals at a time
+ENVS = 32  # the same of an external game, each with an env of its own
 
 
 class Player(Protocol):
@@ -74,32 +79,42 @@ def mean_interval(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tu
     return ratio - 1.96 * spread, ratio + 1.96 * spread
 
 
+def _open_arena(game: Game, tables: int, seed: int, first_table: int, team: Team) -> Arena:
+    """Tables at which neighbours, as many as there are seats, play the same deal."""
+    seats = game.spec.seats
+    if isinstance(game, ExternalGame):
+        return SerialArena(game, tables, seed, first_table=first_table, tables_per_deal=seats)
+    return NativeArena(
+        game, tables, seed, team, observations=False, check=False, first_table=first_table, tables_per_deal=seats
+    )
+
+
 def _play_block(game: Game, players: list[Player], deals: int, seed: int, first_table: int, team: Team) -> NDArray[Any]:
     """One game at each of deals × seats tables; player (seat - rotation) sits at each seat. Returns their figures."""
     seats = game.spec.seats
     tables = deals * seats
-    arena = NativeArena(
-        game, tables, seed, team, observations=False, check=False, first_table=first_table, tables_per_deal=seats
-    )
     figures = np.zeros(tables, game.spec.figures)
     done = np.zeros(tables, np.bool_)
-    action = np.zeros(tables, np.int32)
     filler = game.bot("random")
-    while True:
-        step = arena.recv()
-        ended = step.ended.table - first_table
-        fresh = ~done[ended]
-        figures[ended[fresh]] = step.ended.figures[fresh]
-        done[ended] = True
-        if done.all():
-            return figures
-        who = (step.keys.seat - step.keys.table) % seats  # rotation r of a deal has the agent at seat r
-        team.run(filler, tables, step.view, seed, step.keys, action)
-        for number, player in enumerate(players):
-            rows = np.flatnonzero((who == number) & ~done)
-            if len(rows):
-                action[rows] = player(step.view[rows], step.keys.take(rows), seed)
-        arena.send(action)
+    with closing(_open_arena(game, tables, seed, first_table, team)) as arena:
+        while True:
+            step = arena.recv()
+            told = step.ended.outcome != Outcome.LOST  # a lost game says nothing: the next one at its table counts
+            ended = step.ended.table[told] - first_table
+            fresh = ~done[ended]
+            figures[ended[fresh]] = step.ended.figures[told][fresh]
+            done[ended] = True
+            if done.all():
+                return figures
+            who = (step.keys.seat - step.keys.table) % seats  # rotation r of a deal has the agent at seat r
+            waiting = ~done[step.keys.table - first_table]
+            action = np.zeros(len(step.keys), np.int32)
+            team.run(filler, len(action), step.view, seed, step.keys, action)
+            for number, player in enumerate(players):
+                rows = np.flatnonzero((who == number) & waiting)
+                if len(rows):
+                    action[rows] = player(step.view[rows], step.keys.take(rows), seed)
+            arena.send(action)
 
 
 def evaluate(
@@ -115,8 +130,9 @@ def evaluate(
     seats = game.spec.seats
     deals = max(1, -(-hands // seats))
     blocks = []
-    for first in range(0, deals, BLOCK):
-        count = min(BLOCK, deals - first)
+    block = ENVS if isinstance(game, ExternalGame) else BLOCK
+    for first in range(0, deals, block):
+        count = min(block, deals - first)
         blocks.append(_play_block(game, [agent, *others], count, seed, first * seats, team))
         if progress is not None:
             progress(min(deals, first + count) * seats, deals * seats)

@@ -10,6 +10,7 @@ import psutil
 from maple.core.config import Config
 from maple.core.errors import ConfigError
 from maple.games.contract import Game
+from maple.games.external.game import ExternalGame
 from maple.training.build import AUTO_TABLES, available_cores
 
 __all__ = ["Need", "check_memory", "estimate"]
@@ -38,8 +39,6 @@ class Need:
 def estimate(config: Config, game: Game) -> Need:
     """What a run of this config will need."""
     spec, tables, threads = game.spec, config.tables or AUTO_TABLES, config.threads or available_cores()
-    sample = game.tables(SAMPLE, 0)
-    table = (sample.state.nbytes + sample.ended.nbytes + sample.last_view.nbytes) // SAMPLE
     signals, view = len(spec.signals), 8 * spec.view
     values = signals if config.algo == "afterstate" else 1
     row = view + 8 * values + 4 * signals + 11
@@ -54,11 +53,19 @@ def estimate(config: Config, game: Game) -> Need:
         width = spec.options.state_width if spec.options else 0
         encoding = rows * 2 * (width + 1)
     return Need(
-        tables=tables * (table + view + 64),
+        tables=tables * (_table_size(game) + view + 64),
         rollout=rows * row,
         network=4 * weights * (3 + threads),
         encoding=encoding,
     )
+
+
+def _table_size(game: Game) -> int:
+    """Bytes of one table; of an env of the user's own only what Maple holds beside it."""
+    if isinstance(game, ExternalGame):
+        return 8 * game.spec.view * game.spec.seats + game.spec.figures.itemsize
+    sample = game.tables(SAMPLE, 0)
+    return (sample.state.nbytes + sample.ended.nbytes + sample.last_view.nbytes) // SAMPLE
 
 
 def check_memory(config: Config, game: Game, free: int | None = None) -> Need:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
+from maple.games.contract import Game
 from maple.runs.listing import flat
 from maple.runs.machine import describe_machine
 from maple.runs.records import Recorder, tensorboard_is_there
@@ -32,14 +34,9 @@ __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
 FREE_TO_CHANGE = (
-    "steps",
-    "minutes",
-    "checkpoint_every_s",
-    "probe_every_s",
-    "probe_against",
-    "probe_hands",
-    "log.csv",
-    "log.tensorboard",
+    *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands"),
+    *("log.csv", "log.tensorboard"),
+    *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths"),
 )
 RECENT_S = 10.0
 PROBE_SEED = 2**40 + 1  # deals that no training run plays
@@ -137,17 +134,15 @@ def train_run(
         threads = config.threads or 1
         torch.set_num_threads(1)
         with Team(threads) as team:
-            trainer = build_trainer(config, make_game(config.name, config.game), team)
-            if donor is not None:
-                _adopt(trainer, donor, start_from)
-            if checkpoint is not None:
-                restore_trainer(trainer, checkpoint.weights, checkpoint.state)
-                trainer.counters = Counters(**checkpoint.meta["counters"])
-            recorder = _recorder(config, run, trainer, warn)
-            try:
-                return _Session(config, run, trainer, tell, saved, recorder).go()
-            finally:
-                recorder.close()
+            trainer = build_trainer(config, make_game(config.name, config.game), team, run.log)
+            with closing(trainer.arena):
+                if donor is not None:
+                    _adopt(trainer, donor, start_from)
+                if checkpoint is not None:
+                    restore_trainer(trainer, checkpoint.weights, checkpoint.state)
+                    trainer.counters = Counters(**checkpoint.meta["counters"])
+                with closing(_recorder(config, run, trainer, warn)) as recorder:
+                    return _Session(config, run, trainer, tell, saved, recorder).go()
 
 
 def _recorder(config: Config, run: RunFolder, trainer: Trainer, warn: Callable[[str], None]) -> Recorder:
@@ -182,23 +177,26 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
             "tables": 4 * game.spec.seats,
             "steps": 1,
             "minutes": None,
+            "workers": config.workers.model_copy(update={"count": "auto" if game.spec.options else 0}),
             "ppo": config.ppo.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
             "afterstate": config.afterstate.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
         }
     )
     with Team(1) as team:
         trainer = build_trainer(small, game, team)
-        trainer.run(lambda _: False)
+        with closing(trainer.arena):
+            trainer.run(lambda _: False)
         for name in {config.probe_against, *opponents}:
             player = bot_player(game, name, team)
             evaluate(game, greedy_player(trainer.learner.policy), [player] * (game.spec.seats - 1), 1, 0, team)
-    mark_compiled(compiled_name(config))
+    mark_compiled(compiled_name(config, game))
     return time.monotonic() - started
 
 
-def compiled_name(config: Config) -> str:
-    """What is_compiled() is asked for: the kernels of a game and a way to learn."""
-    return f"{config.name}-{config.algo}-{config.ppo.policy}"
+def compiled_name(config: Config, game: Game) -> str:
+    """What is_compiled() is asked for: the kernels of a game (of all external ones with such rows) and of an algo."""
+    name = config.name if game.spec.options else f"external-{game.spec.dtype}"
+    return f"{name}-{config.algo}-{config.ppo.policy}"
 
 
 class _Session:

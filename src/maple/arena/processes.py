@@ -1,0 +1,231 @@
+"""Worker processes: started ahead of need, watched, replaced.
+
+A keeper thread starts them, so that one always stands by with its modules imported and its envs made, and ends those
+that hang or hold too much memory. It lives as long as the arena: on Linux "die with the parent" follows the thread that
+started a process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from select import select
+from typing import Any
+
+import psutil
+
+from maple.arena.memory import SharedBlock
+from maple.arena.worker_main import FATAL, READY, TAKE
+from maple.core.errors import ConfigError, GameError
+
+__all__ = ["Keeper", "WorkerProcess"]
+
+START_LIMIT_S = 120.0
+FAILED_STARTS = 3  # one after the other, before it is called hopeless
+SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class WorkerProcess:
+    """One process: its pipes and its log."""
+
+    def __init__(self, number: int, task: dict[str, Any], block: SharedBlock, log: Callable[[str], None]) -> None:
+        self.name = f"worker process {number}"
+        self.started = time.monotonic()
+        self.ended_because = ""  # why it was killed, where we did it
+        own = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "maple.arena.worker_main", str(os.getpid()), block.handle, str(block.size)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=block.descriptors,
+            env=own | dict.fromkeys(SINGLE_THREADED, "1"),
+            bufsize=0,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.commands, self.answers = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._log = log
+        self._reader = threading.Thread(target=self._keep_log, name=f"maple-log-{number}", daemon=True)
+        self._reader.start()
+        self._send(b"", task)
+
+    @property
+    def pid(self) -> int:
+        """The system's number for it."""
+        return self._process.pid
+
+    def _send(self, code: bytes, content: dict[str, Any]) -> None:
+        text = json.dumps(content).encode()
+        with suppress(BrokenPipeError):  # then it is dead, which the end of its answers tells
+            os.write(self.commands, code + len(text).to_bytes(4, "little") + text)
+
+    def take(self, slot: dict[str, Any]) -> None:
+        """Have it play the tables of a slot from now on."""
+        self.name = f"worker {slot['number']}"
+        self._send(TAKE, slot)
+
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def is_ready(self) -> bool:
+        """Whether it has made its envs; raises what it could not do."""
+        if not select([self.answers], [], [], 0)[0]:
+            return False
+        code = os.read(self.answers, 1)
+        if code == FATAL:
+            raise GameError(self.last_words())
+        if code != READY:
+            raise ConfigError(f"{self.name} {self.how_it_ended()} while it started; see the run's log")
+        return True
+
+    def last_words(self) -> str:
+        """The sentence that comes after FATAL."""
+        size = int.from_bytes(os.read(self.answers, 4), "little")
+        return os.read(self.answers, size).decode()
+
+    def kill(self, because: str) -> None:
+        """End it at once."""
+        if self.alive():
+            self.ended_because = self.ended_because or because
+            self._process.kill()
+
+    def how_it_ended(self) -> str:
+        """In words; waits until it has."""
+        self._process.kill()  # its answers have ended, so it is dead or as good as dead
+        code = self._process.wait()
+        if self.ended_because:
+            return self.ended_because
+        if code < 0:
+            return f"died by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
+
+    def close(self, grace_s: float = 2.0) -> None:
+        """Let it close its envs and end; kill it if it does not."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        try:
+            process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._reader.join(grace_s)
+        process.stdout.close()
+
+    def _keep_log(self) -> None:
+        stream = self._process.stderr
+        assert stream is not None
+        with stream:
+            for line in stream:
+                self._log(f"{self.name} (pid {self.pid}): {line.decode(errors='replace').rstrip()}")
+
+
+class Keeper:
+    """Keeps `spares` processes standing by, and has `watch` called a few times a second."""
+
+    def __init__(
+        self, start: Callable[[int], WorkerProcess], first: int, spares: int, watch: Callable[[], None]
+    ) -> None:
+        self._start, self._watch = start, watch
+        self._wanted, self._spares = first + spares, spares
+        self._ready: list[WorkerProcess] = []
+        self._starting: list[WorkerProcess] = []
+        self._error: Exception | None = None
+        self._failures, self._number = 0, 0
+        self.starts = 0
+        self._closing = False
+        self._change = threading.Condition()
+        self._thread = threading.Thread(target=self._live, name="maple-keeper", daemon=True)
+        self._thread.start()
+
+    def spare(self, timeout_s: float = 0.0) -> WorkerProcess | None:
+        """A process that is ready, or None; another one is started in its place."""
+        until = time.monotonic() + timeout_s
+        with self._change:
+            while True:
+                if self._error is not None:
+                    raise self._error
+                if self._ready:
+                    self._wanted = self._spares
+                    self._change.notify_all()
+                    return self._ready.pop(0)
+                left = until - time.monotonic()
+                if left <= 0:
+                    return None
+                self._change.wait(left)
+
+    def several(self, count: int) -> list[WorkerProcess]:
+        """The first processes, as many as there are slots."""
+        with self._change:
+            while len(self._ready) < count and self._error is None:
+                self._change.wait(0.5)
+            if self._error is not None:
+                raise self._error
+            taken, self._ready = self._ready[:count], self._ready[count:]
+            self._wanted = self._spares
+            return taken
+
+    def close(self) -> None:
+        """End the thread and all that stands by."""
+        with self._change:
+            self._closing = True
+            self._change.notify_all()
+        self._thread.join()
+        for process in (*self._starting, *self._ready):
+            process.kill("is not needed any more")
+            process.close()
+
+    def _live(self) -> None:
+        while True:
+            with self._change:
+                if self._closing:
+                    return
+                missing = self._wanted - len(self._ready) - len(self._starting)
+            if self._error is None:
+                for _ in range(missing):
+                    self._number += 1
+                    self.starts += 1
+                    self._starting.append(self._start(self._number))
+                self._look_after_starting()
+            self._watch()
+            with self._change:
+                if not self._closing:
+                    self._change.wait(0.01 if self._starting else 0.1)
+
+    def _look_after_starting(self) -> None:
+        for process in list(self._starting):
+            try:
+                if time.monotonic() - process.started > START_LIMIT_S:
+                    process.kill("did not start in time")
+                if not process.is_ready():
+                    continue
+                self._failures = 0
+                with self._change:
+                    self._ready.append(process)
+                    self._change.notify_all()
+            except (GameError, ConfigError) as error:
+                process.close()
+                self._failures += 1
+                if self._failures >= FAILED_STARTS or isinstance(error, GameError):
+                    with self._change:
+                        self._error = error
+                        self._change.notify_all()
+            self._starting.remove(process)
+
+
+def resident_mb(pid: int) -> float:
+    """The memory that a process holds, or 0 when it is gone."""
+    try:
+        return float(psutil.Process(pid).memory_info().rss / 2**20)
+    except psutil.NoSuchProcess:
+        return 0.0

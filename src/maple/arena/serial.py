@@ -1,0 +1,71 @@
+"""The arena for external games in the trainer's own process: the plain loop, for envs too cheap for workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maple.arena.board import Board, Ledger
+from maple.arena.host import Host
+from maple.core.spec import GameSpec
+from maple.core.step import Step
+from maple.games.external.game import ExternalGame
+
+__all__ = ["SerialArena"]
+
+
+class SerialArena:
+    """Tables of an external game, played one after the other."""
+
+    def __init__(
+        self,
+        game: ExternalGame,
+        tables: int,
+        seed: int,
+        *,
+        first_table: int = 0,
+        tables_per_deal: int = 1,
+        max_deaths: int = 20,
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.spec: GameSpec = game.spec
+        self.tables = tables
+        self._board = Board(bytearray(Board.size(game.spec, tables, 1)), game.spec, tables, 1)
+        self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
+        self._host = Host(game.spec.name, game.settings.model_dump(), tables, seed, max_deaths, log)
+        self._host.take(self._board, list(range(tables)), first_table, tables_per_deal, 0)
+        self._begun = False
+
+    def recv(self) -> Step:
+        """Every waiting decision of every table; every game that the last send() ended."""
+        if not self._begun:
+            self._host.begin(0, self.tables)
+            self._begun = True
+        return self._ledger.read(0, self.tables)
+
+    def send(self, action: NDArray[Any]) -> None:
+        """Play."""
+        self._ledger.answer(action)
+        self._host.play(0, self.tables)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The games' numbers: an env itself cannot be saved."""
+        return {"game": self._ledger.game.copy()}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Give up the games that were in flight and go on with the next ones."""
+        self._ledger.game[:] = state["game"]
+        self._ledger.lose(np.arange(self.tables))
+
+    def close(self) -> None:
+        """Close the envs."""
+        self._host.close()
+
+    def __enter__(self) -> SerialArena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,292 @@
+"""The arena for external games in worker processes that nothing takes down.
+
+Tables lie in two halves, each split among the workers: while the trainer thinks about one half, all workers play the
+other. Rows are written in place in shared memory; a half costs a worker one byte in and one byte out.
+
+A worker that dies, hangs or grows too large loses the games of its own tables. A process that stands by takes its place
+and the next games begin; Steps meanwhile go on without these tables.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from select import select
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maple.arena.board import BEAT, COMMANDS, DONE, TABLES, Board, Ledger
+from maple.arena.host import env_seed
+from maple.arena.memory import SharedBlock
+from maple.arena.processes import Keeper, WorkerProcess, resident_mb
+from maple.arena.worker_main import FATAL
+from maple.core.errors import ConfigError, GameError
+from maple.core.spec import GameSpec
+from maple.core.step import Ended, Outcome, Step
+from maple.games.external.game import ExternalGame
+
+__all__ = ["WorkerArena"]
+
+SPIN_S = 60e-6  # how long to look for answers before sleeping
+GRACE_S = 0.25  # how long a Step waits for the last workers once the first is ready
+REMEMBERED = 32  # actions of each table that are reported when its worker dies
+
+
+class WorkerArena:
+    """Tables of an external game, played by `workers` processes."""
+
+    def __init__(
+        self,
+        game: ExternalGame,
+        tables: int,
+        seed: int,
+        *,
+        workers: int,
+        halves: int = 2,
+        spares: int = 1,
+        first_table: int = 0,
+        tables_per_deal: int = 1,
+        step_limit_s: float = 30.0,
+        memory_mb: float = 0.0,
+        max_deaths: int = 20,
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        if workers > tables:
+            raise ConfigError(f"{workers} workers cannot share {tables} tables; give at most as many workers as tables")
+        self.spec: GameSpec = game.spec
+        self.tables, self.workers = tables, workers
+        self.halves = min(halves, tables // workers)
+        self._seed, self._per_deal, self._first = seed, tables_per_deal, first_table
+        self._limits = (step_limit_s, memory_mb, max_deaths)
+        self._log = log
+        self._block = SharedBlock(Board.size(game.spec, tables, workers))
+        self._board = Board(self._block.buffer, game.spec, tables, workers)
+        self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
+        self._ranges = _split(tables, workers, self.halves)
+        self._bounds = [(half[0][0], half[-1][1]) for half in zip(*self._ranges, strict=True)]
+        self._tables = [np.concatenate([np.arange(lo, hi) for lo, hi in ranges]) for ranges in self._ranges]
+        self._worker_of = np.zeros(tables, np.intp)
+        for worker, own in enumerate(self._tables):
+            self._worker_of[own] = worker
+        self._process: list[WorkerProcess | None] = [None] * workers
+        self._owed = np.zeros((workers, self.halves), np.bool_)  # whose answer for a half is still to come
+        self._given = [0] * workers
+        self._turn, self._begun = 0, False
+        self._present = np.ones(workers, np.bool_)  # whose rows the last Step had
+        self._deaths = np.zeros(workers, np.int64)
+        self.lost_workers = 0
+        self._past = np.zeros((REMEMBERED, tables, game.spec.seats), np.int32)
+        self._sent = [0] * self.halves
+        self._beats: dict[int, tuple[tuple[int, int, int], float]] = {}
+        self._yield = os.sched_yield if sys.platform != "win32" else lambda: time.sleep(0)
+        task = {
+            "name": game.spec.name,
+            "arguments": game.settings.model_dump(),
+            "count": 0,
+            "seed": seed,
+            "max_deaths": max_deaths,
+            "view": game.spec.view,
+            "tables": tables,
+            "workers": workers,
+        }
+        self._task = task | {"count": max(len(own) for own in self._tables)}
+        self._keeper = Keeper(self._start, workers, spares, self._watch)
+
+    @property
+    def starts(self) -> int:
+        """Processes started so far."""
+        return self._keeper.starts
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that play now."""
+        return [process.pid for process in self._process if process is not None]
+
+    def recv(self) -> Step:
+        """The waiting decisions of the half whose turn it is, and every game that ended there."""
+        if not self._begun:
+            self._begin()
+        half = self._turn
+        self._await(half)
+        self._present = ~self._owed[:, half]
+        whole = self._present.all()
+        step = self._ledger.read(*self._bounds[half], None if whole else self._present[self._worker_of])
+        if len(step.ended.table):
+            self._note_finished(step.ended)
+        return step
+
+    def send(self, action: NDArray[Any]) -> None:
+        """Have the half of the last Step played on."""
+        half, number = self._turn, 0
+        self._ledger.answer(action)
+        lo, hi = self._bounds[half]
+        self._past[self._sent[half] % REMEMBERED, lo:hi] = self._board.action[lo:hi]
+        self._sent[half] += 1
+        code = bytes([half])
+        for number in np.flatnonzero(self._present).tolist():
+            process = self._process[number]
+            if process is None:
+                continue
+            self._given[number] += 1
+            self._owed[number, half] = True
+            self._board.control[number, COMMANDS] = self._given[number]
+            try:
+                os.write(process.commands, code)
+            except BrokenPipeError:
+                continue  # the end of its answers tells the rest
+        self._turn = (half + 1) % self.halves
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The games' numbers: an env itself cannot be saved."""
+        return {"game": self._ledger.game.copy()}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Give up the games that were in flight and go on with the next ones."""
+        self._ledger.game[:] = state["game"]
+        self._ledger.lose(np.arange(self.tables))
+
+    def close(self) -> None:
+        """End all processes."""
+        self._keeper.close()
+        for number, process in enumerate(self._process):
+            if process is not None:
+                process.close()
+            self._process[number] = None
+        self._block.close()
+
+    def __enter__(self) -> WorkerArena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self, number: int) -> WorkerProcess:
+        return WorkerProcess(number, self._task, self._block, self._log)
+
+    def _begin(self) -> None:
+        for number, process in enumerate(self._keeper.several(self.workers)):
+            self._seat(number, process)
+        self._begun = True
+
+    def _seat(self, number: int, process: WorkerProcess) -> None:
+        """Give a slot's tables to a process, which begins their next games."""
+        self._board.control[number] = 0
+        self._given[number] = self.halves  # each half's beginning counts as a command
+        self._board.control[number, COMMANDS] = self.halves
+        self._owed[number] = True
+        self._process[number] = process
+        ranges = [[int(lo), int(hi)] for lo, hi in self._ranges[number]]
+        slot = {"number": number, "ranges": ranges, "first_table": self._first, "tables_per_deal": self._per_deal}
+        process.take(slot)
+
+    def _await(self, half: int) -> None:
+        """Wait until all workers have answered for a half; those that are late stay out once others are ready."""
+        owed, clock = self._owed[:, half], time.perf_counter
+        began, first = clock(), 0.0
+        while owed.any():
+            if not self._look(began, clock):
+                first = first or (clock() if not owed.all() else 0.0)
+                if first and clock() - first > GRACE_S:
+                    return
+
+    def _look(self, began: float, clock: Callable[[], float]) -> bool:
+        """Take whatever answers have come; sleeps for a while if there are none, except in the first moments."""
+        spinning = clock() - began < SPIN_S
+        places = {process.answers: number for number, process in enumerate(self._process) if process is not None}
+        ready = select(list(places), [], [], 0 if spinning else 0.02)[0]
+        for descriptor in ready:
+            process = self._process[places[descriptor]]
+            if process is not None:
+                self._collect(places[descriptor], process)
+        if None in self._process:
+            self._fill()
+        if spinning and not ready:
+            self._yield()
+        return bool(ready)
+
+    def _collect(self, number: int, process: WorkerProcess) -> None:
+        """Read what a worker answered."""
+        codes = os.read(process.answers, 1)
+        if not codes:
+            self._bury(number, process)
+        elif codes == FATAL:
+            raise GameError(process.last_words())
+        else:
+            self._owed[number, codes[0]] = False
+
+    def _bury(self, number: int, process: WorkerProcess) -> None:
+        """A worker is dead: its games are lost, its place is free."""
+        how = process.how_it_ended()
+        repeats = self._what_repeats(number)
+        self._log(f"{process.name} (pid {process.pid}) {how} {repeats}; its {len(self._tables[number])} games are lost")
+        process.close()
+        self._process[number] = None
+        self._owed[number] = True
+        self._ledger.lose(self._tables[number])
+        self.lost_workers += 1
+        self._deaths[number] += 1
+        if self._deaths[number] > self._limits[2]:
+            raise GameError(
+                f"worker {number} of {self.spec.name} died {self._deaths[number]} times without finishing a game; the "
+                f"last time it {how} {repeats}"
+            )
+        self._fill()
+
+    def _fill(self) -> None:
+        """Seat processes that stand by where a place is free."""
+        for number, process in enumerate(self._process):
+            if process is None:
+                spare = self._keeper.spare()
+                if spare is None:
+                    return
+                self._seat(number, spare)
+
+    def _what_repeats(self, number: int) -> str:
+        """The seed and the last actions of the table that a worker was at."""
+        at = int(self._board.control[number, BEAT]) % TABLES
+        game = int(self._board.game[at])
+        seed = env_seed(self._seed, (self._first + at) // self._per_deal, game)
+        half = next(h for h, (lo, hi) in enumerate(self._bounds) if lo <= at < hi)
+        sent, made = self._sent[half], int(self._ledger.decision[at].max())
+        count = min(made, sent, REMEMBERED)
+        actions = [self._past[k % REMEMBERED, at].tolist() for k in range(sent - count, sent)]
+        plain = [row[0] for row in actions] if self.spec.seats == 1 else actions
+        return f"at table {self._first + at}, game {game}: reset(seed={seed}), last actions {plain}"
+
+    def _note_finished(self, ended: Ended) -> None:
+        told = ended.table[ended.outcome != Outcome.LOST] - self._first
+        self._deaths[self._worker_of[told]] = 0
+
+    def _watch(self) -> None:
+        """Kill workers that hang or hold too much; the keeper's thread calls this a few times a second."""
+        step_limit_s, memory_mb, _ = self._limits
+        now = time.monotonic()
+        for number, process in enumerate(self._process):
+            if process is None:
+                continue
+            control = self._board.control[number]
+            busy = control[DONE] < control[COMMANDS]
+            state = (process.pid, int(control[BEAT]), int(control[DONE]))
+            seen, since = self._beats.get(number, (None, now))
+            if not busy or state != seen:
+                self._beats[number] = (state, now)
+            elif now - since > step_limit_s:
+                process.kill(f"hung for {step_limit_s:g} s and was killed")
+            if memory_mb and resident_mb(process.pid) > memory_mb:
+                process.kill(f"held more than {memory_mb:g} MB and was killed")
+
+
+def _split(tables: int, workers: int, halves: int) -> list[list[tuple[int, int]]]:
+    """For each worker its range of tables in each half."""
+    half_bounds = [tables * half // halves for half in range(halves + 1)]
+    ranges: list[list[tuple[int, int]]] = [[] for _ in range(workers)]
+    for begin, end in pairwise(half_bounds):
+        cuts = [begin + (end - begin) * worker // workers for worker in range(workers + 1)]
+        for worker in range(workers):
+            ranges[worker].append((cuts[worker], cuts[worker + 1]))
+    return ranges

@@ -1,0 +1,277 @@
+"""One environment at one table: plays actions, writes what each seat sees into its row.
+
+A seat's reward is what it earned since it last acted. A truncated seat's own last observation goes to `last_view`, for
+bootstrapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maple.core.step import Outcome
+from maple.games.external.plan import Plan
+from maple.games.external.spaces import MASK, ContractError, actions_of, bind, bind_mask, shape_of
+
+__all__ = ["Place", "Table", "open_table"]
+
+_PLAYING, _TERMINATED, _TRUNCATED = int(Outcome.PLAYING), int(Outcome.TERMINATED), int(Outcome.TRUNCATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table's rows, a seat each."""
+
+    view: NDArray[np.uint64]  # (S, V) what a waiting seat sees
+    waiting: NDArray[np.bool_]  # (S,) who has to act
+    reward: NDArray[np.float32]  # (S,) since that seat last acted
+    last_view: NDArray[np.uint64]  # (S, V) of the game that ended: what a truncated seat saw last, else zeros
+    last_reward: NDArray[np.float32]  # (S,) of the game that ended: what came after each seat's last decision
+
+
+class Table(Protocol):
+    """A table that plays one game after another."""
+
+    score: list[float]  # what each seat earned in the game so far
+    length: int  # steps of the env in the game so far
+
+    def begin(self, seed: int) -> None:
+        """Start a game. Writes view, waiting, reward."""
+
+    def play(self, action: list[int]) -> int:
+        """Play the waiting seats' actions; returns an Outcome. Writes the place."""
+
+    def close(self) -> None:
+        """Close the env."""
+
+
+class _Seat:
+    """Writes what one seat sees, now and when it was cut off."""
+
+    def __init__(self, plan: Plan, place: Place, seat: int, observed: Any, acted: Any) -> None:
+        actions = actions_of(acted, plan.name)
+        self.choices = actions.choices
+        self.from_observation = plan.mask_from == "observation"
+        self.from_info = plan.mask_from == "info"
+        views = (place.view[seat], place.last_view[seat])
+        self.observe, self.observe_last = (self._writer(plan, seat, observed, view) for view in views)
+        mask, last_mask = (plan.layout.mask_of(view) for view in views)
+        if plan.layout.masked:
+            mask[:] = False
+            mask[: actions.count] = True
+        self.write_mask = bind_mask(actions, mask) if plan.mask_from != "nowhere" else None
+        self._last_mask = last_mask if plan.layout.masked else None
+        self._last_flag = plan.layout.flag_of(place.last_view)[seat : seat + 1]
+        plan.layout.flag_of(place.view)[seat] = 1
+
+    @staticmethod
+    def _writer(plan: Plan, seat: int, observed: Any, view: NDArray[np.uint64]) -> Callable[[Any], None]:
+        row = plan.layout.observation_of(view)
+        row[:] = 0
+        if plan.seats == 1:
+            return bind(observed, row)
+        row[len(row) - plan.seats + seat] = 1  # all seats share a policy, which has to know whom it plays
+        return bind(observed, row[: shape_of(observed, plan.name).width])
+
+    def see(self, observation: Any, info: Any) -> None:
+        """Write a decision."""
+        self.observe(observation)
+        if self.from_observation:
+            self.write_mask(observation[MASK])  # type: ignore[misc]
+        elif self.from_info:
+            try:
+                mask = info[MASK]
+            except KeyError:
+                raise ContractError(f"gave an info without {MASK!r}, which it gave at its first reset") from None
+            self.write_mask(mask)  # type: ignore[misc]
+
+    def see_last(self, observation: Any) -> None:
+        """Write what the seat saw when it was cut off; every action counts as open there, none will be taken."""
+        self.observe_last(observation)
+        if self._last_mask is not None:
+            self._last_mask[:] = True
+        self._last_flag[0] = 1
+
+    def forget_last(self) -> None:
+        """Take that back: it was another game."""
+        self._last_flag[0] = 0
+
+
+class _SingleTable:
+    """A Gymnasium env: one seat, which decides at every step."""
+
+    def __init__(self, env: Any, plan: Plan, place: Place) -> None:
+        self._env, self._place = env, place
+        self._seat = _Seat(plan, place, 0, env.observation_space, env.action_space)
+        self._choices, self._step = self._seat.choices, env.step
+        self._masks = env.get_wrapper_attr("action_masks") if plan.mask_from == "method" else None
+        self._see, self._observe, self._write_mask = self._seat.see, self._seat.observe, self._seat.write_mask
+        self._plain = plan.mask_from in ("nowhere", "method")
+        self._reward = place.reward
+        self.score, self.length = [0.0], 0
+
+    def begin(self, seed: int) -> None:
+        """Reset with this seed."""
+        self.score[0], self.length = 0.0, 0
+        observation, info = self._env.reset(seed=seed)
+        self._place.waiting[0] = True
+        self._reward[0] = 0.0
+        self._write(observation, info)
+
+    def play(self, action: list[int]) -> int:
+        """One step."""
+        choice = action[0] if self._choices is None else self._choices[action[0]]
+        observation, reward, terminated, truncated, info = self._step(choice)
+        self.length += 1
+        if reward - reward != 0:  # quicker than a call of isfinite
+            raise ContractError(f"gave the reward {reward}")
+        self.score[0] += reward
+        if terminated or truncated:
+            self._place.last_reward[0] = reward
+            if terminated:
+                return _TERMINATED
+            self._seat.see_last(observation)
+            return _TRUNCATED
+        self._reward[0] = reward
+        self._write(observation, info)
+        return _PLAYING
+
+    def _write(self, observation: Any, info: Any) -> None:
+        if self._plain:
+            self._observe(observation)
+            if self._masks is not None:
+                self._write_mask(self._masks())  # type: ignore[misc]
+        else:
+            self._see(observation, info)
+
+    def close(self) -> None:
+        """Close the env."""
+        self._env.close()
+
+
+class _ManySeats:
+    """What tables with several seats share."""
+
+    def __init__(self, env: Any, plan: Plan, place: Place) -> None:
+        self._env, self._place = env, place
+        self._number = {agent: seat for seat, agent in enumerate(plan.agents)}
+        self._seats = [
+            _Seat(plan, place, seat, env.observation_space(agent), env.action_space(agent))
+            for agent, seat in self._number.items()
+        ]
+        self.score, self.length = [0.0] * plan.seats, 0
+        self._cut: set[int] = set()  # the seats that were cut off in this game
+
+    def _clear(self) -> None:
+        self.score[:], self.length = [0.0] * len(self.score), 0
+        self._cut.clear()
+        self._place.waiting[:] = False
+        self._place.last_reward[:] = 0.0
+
+    def _choice(self, seat: int, action: list[int]) -> Any:
+        choices = self._seats[seat].choices
+        return action[seat] if choices is None else choices[action[seat]]
+
+    def _wait_for(self, seat: int, observation: Any, info: Any, reward: float) -> None:
+        """Hand out a decision."""
+        self._check(reward)
+        self._seats[seat].see(observation, info)
+        self._place.waiting[seat] = True
+        self._place.reward[seat] = reward
+        self.score[seat] += reward
+
+    def _retire(self, seat: int, observation: Any, reward: float, cut: bool) -> None:
+        """A seat's game is over, though others may play on; what it earned is told when the whole game ends."""
+        self._check(reward)
+        self._place.last_reward[seat] += reward
+        self.score[seat] += reward
+        if cut:
+            self._seats[seat].see_last(observation)
+            self._cut.add(seat)
+
+    @staticmethod
+    def _check(reward: float) -> None:
+        if reward - reward != 0:
+            raise ContractError(f"gave the reward {reward}")
+
+    def _ended(self) -> int:
+        for number, seat in enumerate(self._seats):
+            if number not in self._cut:
+                seat.forget_last()
+        return _TRUNCATED if self._cut else _TERMINATED
+
+    def close(self) -> None:
+        """Close the env."""
+        self._env.close()
+
+
+class _AecTable(_ManySeats):
+    """A PettingZoo AEC env: the seats act one after the other."""
+
+    def begin(self, seed: int) -> None:
+        """Reset with this seed."""
+        self._clear()
+        self._env.reset(seed=seed)
+        if self._turn() != _PLAYING:
+            raise ContractError("ended its game before anybody acted")
+
+    def play(self, action: list[int]) -> int:
+        """The action of the seat in turn."""
+        seat = self._number[self._env.agent_selection]
+        self._place.waiting[seat] = False
+        self._env.step(self._choice(seat, action))
+        self.length += 1
+        return self._turn()
+
+    def _turn(self) -> int:
+        """Go on to the next seat that has something to decide."""
+        env = self._env
+        while env.agents:
+            seat = self._number[env.agent_selection]
+            observation, reward, terminated, truncated, info = env.last()
+            if not (terminated or truncated):
+                self._wait_for(seat, observation, info, float(reward))
+                return _PLAYING
+            self._retire(seat, observation, float(reward), cut=not terminated)
+            env.step(None)
+        return self._ended()
+
+
+class _ParallelTable(_ManySeats):
+    """A PettingZoo parallel env: all seats act at once."""
+
+    def begin(self, seed: int) -> None:
+        """Reset with this seed."""
+        self._clear()
+        observations, infos = self._env.reset(seed=seed)
+        for agent in self._env.agents:
+            self._wait_for(self._number[agent], observations[agent], infos.get(agent, {}), 0.0)
+
+    def play(self, action: list[int]) -> int:
+        """The actions of all seats still in the game."""
+        waiting = self._place.waiting
+        chosen = {agent: self._choice(seat, action) for agent, seat in self._number.items() if waiting[seat]}
+        waiting[:] = False
+        observations, rewards, terminated, truncated, infos = self._env.step(chosen)
+        self.length += 1
+        for agent in chosen:
+            seat, reward = self._number[agent], float(rewards.get(agent, 0.0))
+            if terminated[agent] or truncated[agent]:
+                self._retire(seat, observations[agent], reward, cut=not terminated[agent])
+            else:
+                self._wait_for(seat, observations[agent], infos.get(agent, {}), reward)
+        return _PLAYING if waiting.any() else self._ended()
+
+
+def open_table(env: Any, plan: Plan, place: Place) -> Table:
+    """A table for an environment."""
+    kinds: dict[str, Callable[[Any, Plan, Place], Table]] = {
+        "gym": _SingleTable,
+        "aec": _AecTable,
+        "parallel": _ParallelTable,
+    }
+    return kinds[plan.kind](env, plan, place)

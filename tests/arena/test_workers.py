@@ -1,0 +1,205 @@
+"""Worker arenas: the same games as in one process, whatever the split; and nothing that an env does takes them down."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from maple.arena.memory import SharedBlock
+from maple.arena.serial import SerialArena
+from maple.arena.workers import WorkerArena
+from maple.core.errors import ConfigError, GameError
+from maple.core.step import Outcome
+from maple.games import make_game
+from maple.games.external.game import ExternalGame
+from tests.arena.playing import Trace, play
+
+HERE = "tests.games.external.envs"
+
+
+def external(name: str, **arguments: Any) -> ExternalGame:
+    game = make_game(f"{HERE}:{name}", arguments)
+    assert isinstance(game, ExternalGame)
+    return game
+
+
+def _children() -> list[psutil.Process]:
+    return [p for p in psutil.Process().children(recursive=True) if "maple.arena.worker_main" in " ".join(p.cmdline())]
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("Walk", {}), ("Nim", {"limit": 4}), ("Match", {"leaves": True})])
+def test_workers_play_the_same_games_as_one_process(name: str, arguments: dict[str, Any]) -> None:
+    game = external(name, **arguments)
+    with SerialArena(game, 7, seed=3) as arena:
+        expected = play(arena, game, 50)
+    for workers, halves in ((2, 2), (3, 1)) if name == "Walk" else ((2, 2),):
+        with WorkerArena(game, 7, seed=3, workers=workers, halves=halves, spares=0) as arena:
+            assert play(arena, game, 50) == expected
+    assert not _children()
+
+
+def test_workers_never_import_torch() -> None:
+    code = "import sys, maple.arena.worker_main, maple.arena.host; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_idle_workers_burn_nothing() -> None:
+    game = external("Walk")
+    with WorkerArena(game, 4, seed=0, workers=2, spares=0) as arena:
+        play(arena, game, 20)
+        time.sleep(0.3)
+        processes = [psutil.Process(pid) for pid in arena.pids]
+        before = [sum(p.cpu_times()[:2]) for p in processes]
+        time.sleep(0.5)
+        assert [sum(p.cpu_times()[:2]) for p in processes] == pytest.approx(before, abs=0.05)
+
+
+def _outcomes(trace: Trace) -> list[Outcome]:
+    return [row[2] for rows in trace.values() for row in rows if row[0] == "ended"]
+
+
+def _whole(trace: Trace) -> None:
+    """Nothing is out of order: games are told of once and follow each other, decisions are counted from 0."""
+    for rows in trace.values():
+        number = decision = 0
+        for row in rows:
+            if row[0] == "ended":
+                assert row[1] == number
+                number, decision = number + 1, 0
+            else:
+                assert (row[1], row[3]) == (number, decision)
+                decision += 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("raise", "the walk fell into a hole"),
+        ("exit", "ended with exit code 7"),
+        ("segfault", "died by SIGSEGV"),
+        ("hang", "hung for 0.5 s and was killed"),
+        ("stop", "hung for 0.5 s and was killed"),
+        ("grow", "held more than 300 MB and was killed"),
+    ],
+)
+def test_a_fault_loses_games_and_nothing_else(fault: str, told: str) -> None:
+    game, log = external("Faulty", fault=fault, every=11), []
+    limits = {"step_limit_s": 20.0 if fault == "grow" else 0.5, "memory_mb": 300.0 if fault == "grow" else 0.0}
+    with WorkerArena(game, 6, seed=2, workers=2, log=log.append, **limits) as arena:  # type: ignore[arg-type]
+        trace = play(arena, game, 60)
+        assert (arena.lost_workers > 0) == (fault != "raise")
+    _whole(trace)
+    assert Outcome.LOST in _outcomes(trace)
+    assert any(told in line for line in log), log
+    if fault != "raise":
+        death = next(line for line in log if told in line)
+        assert "reset(seed=" in death
+        assert "last actions [" in death
+    assert not _children()
+
+
+def test_a_lost_game_repeats_with_the_seed_and_the_actions_reported() -> None:
+    game, log = external("Faulty", fault="exit", every=5), []
+    with WorkerArena(game, 2, seed=2, workers=1, log=log.append) as arena:
+        play(arena, game, 60)
+    death = next(line for line in log if "ended with exit code 7" in line)
+    seed, actions = death.split("seed=")[1].split(")")[0], death.split("last actions ")[1].split("]")[0] + "]"
+    repeat = (
+        f"from {HERE} import Faulty\nenv = Faulty('exit', 5)\nenv.reset(seed={seed})\n"
+        f"for action in {actions}:\n    env.step(action)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", repeat], check=False).returncode == 7
+
+
+def test_killed_workers_are_replaced_while_others_play_on() -> None:
+    game, log = external("Walk"), []
+    with WorkerArena(game, 8, seed=2, workers=2, log=log.append) as arena:
+        play(arena, game, 10)
+        bot = game.bot("random")
+        waiting: set[int] = set()
+        for round_number in range(400):
+            step = arena.recv()
+            lost = step.ended.table[step.ended.outcome == Outcome.LOST]
+            waiting |= set(lost.tolist())
+            waiting -= set(step.keys.table.tolist())
+            action = np.empty(len(step.keys), np.int32)
+            bot(step.view, 0, step.keys, action, 0, len(action))
+            arena.send(action)
+            if round_number in (20, 200):
+                os.kill(arena.pids[0], signal.SIGKILL)
+                time.sleep(0.02)
+        assert arena.lost_workers == 2
+        assert not waiting
+        assert len(arena.pids) == 2
+    assert sum("died by SIGKILL" in line for line in log) == 2
+
+
+def test_a_worker_that_keeps_dying_ends_the_run() -> None:
+    game = external("Faulty", fault="exit", every=1)
+    sentence = r"worker 0 of .*Faulty died 3 times without finishing a game; the last time it ended with exit code 7 at"
+    with WorkerArena(game, 2, seed=1, workers=1, max_deaths=2) as arena, pytest.raises(GameError, match=sentence):
+        play(arena, game, 1000)
+    assert not _children()
+
+
+@pytest.mark.parametrize("fault", ["nan", "no action"])
+def test_a_broken_contract_is_told_by_the_worker(fault: str) -> None:
+    game = external("Faulty", fault=fault, every=2)
+    sentence = r"Faulty (gave the reward nan|left no action open) at step 2 after reset\(seed=\d+\)"
+    with WorkerArena(game, 4, seed=1, workers=2) as arena, pytest.raises(GameError, match=sentence):
+        play(arena, game, 200)
+
+
+def test_more_workers_than_tables_get_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="3 workers cannot share 2 tables"):
+        WorkerArena(external("Walk"), 2, seed=0, workers=3)
+
+
+@pytest.mark.parametrize("how", ["kill", "stopped"])
+def test_workers_die_with_their_parent(tmp_path: Path, how: str) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from maple.games import make_game\nfrom maple.arena.workers import WorkerArena\n"
+        f"arena = WorkerArena(make_game('{HERE}:Walk'), 4, 0, workers=2)\narena.recv()\n"
+        f"[os.kill(pid, signal.SIGSTOP) for pid in arena.pids if {how == 'stopped'}]\n"
+        "print(*arena.pids, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    until = time.monotonic() + 10
+    while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in pids):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_shared_memory_without_memory_files() -> None:
+    block = SharedBlock(1 << 16, named_file=True)
+    view = np.frombuffer(block.buffer, np.uint8)
+    view[5] = 7
+    assert SharedBlock.attach(block.handle, block.size)[5] == 7
+    assert not list(Path("/tmp").glob("maple-*.shared"))
+    block.close()
+
+
+def test_a_resumed_arena_goes_on_with_the_next_games() -> None:
+    game = external("Walk")
+    with WorkerArena(game, 4, seed=2, workers=2, spares=0) as arena:
+        play(arena, game, 30)
+        state = arena.state()
+    for again in (SerialArena(game, 4, seed=2), WorkerArena(game, 4, seed=2, workers=2, spares=0)):
+        with again as arena:
+            arena.restore(state)
+            trace = play(arena, game, 10)
+        for table, rows in trace.items():
+            assert rows[0][:3] == ("ended", state["game"][table], Outcome.LOST)
+            assert rows[1][1] == state["game"][table] + 1
