@@ -74,6 +74,13 @@ class RunFolder:
         """Write a JSON file of the run."""
         write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
 
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read a JSON file of the run."""
+        try:
+            return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            raise RunError(f"cannot read {self.path / name}; is {self.name!r} a run?") from None
+
     def append_event(self, event: Mapping[str, Any]) -> None:
         """Add a line to the run's record of figures."""
         try:

@@ -17,6 +17,7 @@ from maple.games.contract import Game
 from maple.learn.rollout import Rollout
 from maple.nets.policy import OptionValue
 from maple.nets.seen import Seen
+from maple.perf.spans import span
 from maple.training.actor import Actor
 from maple.training.learners import (
     AfterstateLearner,
@@ -59,8 +60,10 @@ def build_trainer(config: Config, game: Game, team: Team) -> Trainer:
     ]
     signals = len(spec.signals)
     values = signals if isinstance(net, OptionValue) else 1
+    with span("env_reset"):
+        arena = NativeArena(game, tables, config.seed, team, observations=False, check=False, variants=variants)
     return Trainer(
-        arena=NativeArena(game, tables, config.seed, team, observations=False, check=False, variants=variants),
+        arena=arena,
         actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed),
         learner=learner,
         rollout=Rollout(config.horizon, tables, spec.seats, spec.view, values, signals),

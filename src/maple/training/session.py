@@ -16,6 +16,7 @@ from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
+from maple.perf.spans import span
 from maple.runs.store import RunFolder
 from maple.training.build import AUTO_TABLES, available_cores, build_trainer, restore_trainer, trainer_state
 from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, save_checkpoint
@@ -46,6 +47,7 @@ class Progress:
     figures: dict[str, float]  # the learner's
     game: dict[str, float]  # the game's own, of the learner's games in the last seconds
     probe: dict[str, float]  # the same against the probe's opponents, as of the last probe; empty before the first
+    before: dict[str, int]  # steps, updates and games from before this process went on with the run
 
 
 class _Window:
@@ -117,10 +119,11 @@ def train_run(config: Config, run: RunFolder, tell: Callable[[Progress], bool]) 
         threads = config.threads or 1
         torch.set_num_threads(1)
         with Team(threads) as team:
-            trainer = build_trainer(config, make_game(config.name, config.game), team)
-            if checkpoint is not None:
-                restore_trainer(trainer, checkpoint.weights, checkpoint.state)
-                trainer.counters = Counters(**checkpoint.meta["counters"])
+            with span("build"):
+                trainer = build_trainer(config, make_game(config.name, config.game), team)
+                if checkpoint is not None:
+                    restore_trainer(trainer, checkpoint.weights, checkpoint.state)
+                    trainer.counters = Counters(**checkpoint.meta["counters"])
             return _Session(config, run, trainer, tell).go()
 
 
@@ -162,6 +165,8 @@ class _Session:
         self.began = self.saved = time.monotonic()
         self.cpu = self._worked_s()
         self.saved_steps = trainer.counters.steps
+        counters = trainer.counters
+        self.before = {"steps": counters.steps, "updates": counters.updates, "games": counters.games}
         self.probed, self.probe = self.began, dict[str, float]()
         self.last = self._progress(0.0, {}, {})
 
@@ -174,16 +179,21 @@ class _Session:
         return self.last
 
     def _after_update(self, update: Update) -> bool:
+        with span("log"):
+            self._log(update)
+        if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
+            self._save()
+        if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
+            self._probe()
+        with span("log"):
+            return self.tell(self.last)
+
+    def _log(self, update: Update) -> None:
         self.window.add(update.counters.steps, update.games, update.seats)
         games, seats = self.window.games()
         self.last = self._progress(update.progress, update.figures, self.game.summarize(games, seats))
         record = {**asdict(self.last), "act_s": update.act_s, "learn_s": update.learn_s}
         self.run.append_event({"event": "update", **record})
-        if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
-            self._save()
-        if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
-            self._probe()
-        return self.tell(self.last)
 
     def _progress(self, progress: float, figures: dict[str, float], game: dict[str, float]) -> Progress:
         counters = self.trainer.counters
@@ -201,6 +211,7 @@ class _Session:
             figures=figures,
             game=game,
             probe=self.probe,
+            before=self.before,
         )
 
     def _worked_s(self) -> float:
@@ -209,6 +220,10 @@ class _Session:
 
     def _probe(self) -> None:
         """A quick look at the strength; it changes nothing in training, and its time counts as the run's."""
+        with span("evaluate"):
+            self._look()
+
+    def _look(self) -> None:
         team = self.trainer.actor.team
         other = bot_player(self.game, self.config.probe_against, team)
         others = [other] * (self.game.spec.seats - 1)
@@ -224,6 +239,7 @@ class _Session:
             "counters": asdict(counters),
             "machine": {"python": platform.python_version(), "torch": torch.__version__, "system": platform.platform()},
         }
-        weights = weights_of(self.trainer.learner.policy)
-        save_checkpoint(self.run.checkpoints, counters.steps, meta, weights, trainer_state(self.trainer))
+        with span("checkpoint"):
+            weights = weights_of(self.trainer.learner.policy)
+            save_checkpoint(self.run.checkpoints, counters.steps, meta, weights, trainer_state(self.trainer))
         self.saved, self.saved_steps = time.monotonic(), counters.steps
