@@ -25,8 +25,10 @@ __all__ = [
     "PpoConfig",
     "PracticeConfig",
     "SnapshotConfig",
+    "assign",
     "load_config",
     "preset_names",
+    "preset_settings",
     "user_presets",
 ]
 
@@ -146,7 +148,7 @@ def preset_names(game: str | None = None) -> list[str]:
     return sorted({p.name.removesuffix(".yml") for p in [*shipped, *own] if p.name.endswith(".yml")})
 
 
-def _preset(name: str, game: str) -> dict[str, Any]:
+def preset_settings(name: str, game: str) -> dict[str, Any]:
     """The settings of a preset: a YAML file's, the user's own or one that ships with Maple."""
     path = Path(name) if name.endswith((".yml", ".yaml")) else user_presets(game) / f"{name}.yml"
     if not path.is_file():
@@ -163,7 +165,7 @@ def _preset(name: str, game: str) -> dict[str, Any]:
     return tree
 
 
-def _assign(tree: dict[str, Any], key: str, text: str) -> None:
+def assign(tree: dict[str, Any], key: str, text: str) -> None:
     """Put a value, written as YAML, at a dotted key."""
     *path, last = key.split(".")
     node = tree
@@ -212,12 +214,12 @@ def load_config(
     """Build the config of a run of game `name`; `settings` are `key=value` texts."""
     tree: dict[str, Any] = _merge({"name": name}, defaults or {})
     if preset is not None:
-        _merge(tree, _preset(preset, name))
+        _merge(tree, preset_settings(preset, name))
     for text in settings or []:
         key, equals, value = text.partition("=")
         if not equals:
             raise ConfigError(f"--set {text!r} has no value; write it as key=value, such as --set game.seats=2")
-        _assign(tree, key.strip(), value.strip())
+        assign(tree, key.strip(), value.strip())
     _merge(tree, {key: value for key, value in (flags or {}).items() if value is not None})
     try:
         return Config.model_validate(tree)
