@@ -6,6 +6,7 @@
     env = maple.aec_env("ofc")                               # PettingZoo's AEC env ...
     agent.act(env.observe(env.agent_selection))              # ... and the agent in turn
     env = maple.gym_env("ofc", opponents="random")           # a Gymnasium env with action_masks()
+    with maple.perf.span("mine"): ...                        # time of one's own code, in the profile of a run
 
 Importing this package imports neither torch nor any game: names are resolved when they are first used.
 """
@@ -16,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maple import perf
     from maple.adapters import aec_env, gym_env
     from maple.api import load, make_arena, train
     from maple.core.errors import MapleError, UserError
@@ -32,6 +34,7 @@ __all__ = [
     "gym_env",
     "load",
     "make_arena",
+    "perf",
     "train",
 ]
 
@@ -51,6 +54,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "perf":
+        return import_module("maple.perf")
     if name not in _HOMES:
         raise AttributeError(f"module 'maple' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -55,10 +55,12 @@ def interleave(a: Callable[[], float], b: Callable[[], float], pairs: int) -> tu
     return speeds
 
 
-def ratio_interval(a: Sequence[float], b: Sequence[float], samples: int = 4000) -> tuple[float, tuple[float, float]]:
-    """The median of the pairs' ratios a / b, and a bootstrap 95 % interval for it."""
+def ratio_interval(
+    a: Sequence[float], b: Sequence[float], samples: int = 4000, level: float = 0.95
+) -> tuple[float, tuple[float, float]]:
+    """The median of the pairs' ratios a / b, and a bootstrap interval of that level for it."""
     ratios = np.asarray(a) / np.asarray(b)
     rng = np.random.default_rng(0)
     medians = np.median(rng.choice(ratios, (samples, len(ratios))), axis=1)
-    low, high = np.quantile(medians, [0.025, 0.975])
+    low, high = np.quantile(medians, [(1 - level) / 2, (1 + level) / 2])
     return float(np.median(ratios)), (float(low), float(high))

@@ -33,14 +33,15 @@ class Side(Protocol):
 
 
 class MapleSide:
-    """A Maple run that is measured in slices of whole updates."""
+    """A Maple run that is measured in slices of whole updates; it goes on for ever unless `bounded` by its config."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, bounded: bool = False) -> None:
         threads = config.threads or available_cores()
         torch.set_num_threads(1)
         self.team = Team(threads)
-        bounded = config.model_copy(update={"steps": UNBOUNDED, "minutes": None})
-        self.trainer: Trainer = build_trainer(bounded, make_game(config.name, config.game), self.team)
+        if not bounded:
+            config = config.model_copy(update={"steps": UNBOUNDED, "minutes": None})
+        self.trainer: Trainer = build_trainer(config, make_game(config.name, config.game), self.team)
         self.cpu_s = self.wall_s = 0.0
         self.steps = 0
 

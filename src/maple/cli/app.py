@@ -24,12 +24,15 @@ app = typer.Typer(
 
 
 def _add_commands() -> None:
-    from maple.cli import bench, doctor, evaluate, export, games, runs, train
+    from maple.cli import bench, compare, doctor, evaluate, export, games, profile, runs, train, tune
 
     app.command("games")(games.games)
     app.command("train")(train.train)
     app.command("eval")(evaluate.evaluate_run)
     app.command("export")(export.export_run)
+    app.command("compare")(compare.compare)
+    app.command("profile")(profile.profile)
+    app.command("tune")(tune.tune)
     app.command("doctor")(doctor.doctor)
     app.add_typer(bench.app, name="bench")
     app.add_typer(runs.app, name="runs")

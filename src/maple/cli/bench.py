@@ -10,7 +10,7 @@ import typer
 from maple.bench.measure import machine_lock
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, print_table
-from maple.cli.train import compile_kernels
+from maple.cli.sitting import compile_kernels
 from maple.core.config import Config, load_config
 from maple.core.errors import ConfigError, nearest
 from maple.games import entry

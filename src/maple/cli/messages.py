@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ __all__ = ["Messages"]
 class Messages:
     """Turns what happens in a run into messages; silent without a notifier."""
 
-    def __init__(self, notifier: Notifier | None, run: str, addresses: list[str]) -> None:
+    def __init__(self, notifier: Notifier | None, run: str, addresses: Sequence[str]) -> None:
         self._notifier, self._run, self._addresses = notifier, run, addresses
 
     def _tell(self, title: str, lines: list[str], kind: str = "info", progress: bool = False) -> None:

@@ -35,7 +35,10 @@ WorkersOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs live [default: runs, or $MAPLE_RUNS_DIR].")]
 SeedOption = Annotated[int | None, typer.Option(help="The seed of everything random.")]
-PresetOption = Annotated[str | None, typer.Option(help="Settings that go together: speed, balance, sb3.")]
+PresetOption = Annotated[
+    str | None,
+    typer.Option(help="Settings that go together: speed, balance, sb3, tuned (by maple tune), or a YAML file."),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -6,8 +6,10 @@ test holds that, and unknown keys are errors.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import resources
+from pathlib import Path
 from typing import Any, Literal
 
 import yaml
@@ -25,8 +27,11 @@ __all__ = [
     "PracticeConfig",
     "SnapshotConfig",
     "WorkerConfig",
+    "assign",
     "load_config",
     "preset_names",
+    "preset_settings",
+    "user_presets",
 ]
 
 
@@ -151,21 +156,38 @@ class Config(_Section):
         return self.ppo.horizon if self.algo == "ppo" else self.afterstate.horizon
 
 
-def preset_names() -> list[str]:
-    """The presets that ship with Maple."""
-    return sorted(
-        p.name.removesuffix(".yml") for p in resources.files("maple.presets").iterdir() if p.name.endswith(".yml")
-    )
+def user_presets(game: str) -> Path:
+    """Where the user's own presets of a game are: `presets/GAME/` of the config folder."""
+    home = os.environ.get("MAPLE_CONFIG_DIR")
+    folder = Path(home) if home else Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "maple"
+    return folder.expanduser() / "presets" / game
 
 
-def _preset(name: str) -> dict[str, Any]:
-    if name not in preset_names():
-        raise ConfigError(f"there is no preset {name!r}; {nearest(name, preset_names())}")
-    text = (resources.files("maple.presets") / f"{name}.yml").read_text()
-    return dict(yaml.safe_load(text) or {})
+def preset_names(game: str | None = None) -> list[str]:
+    """The presets that ship with Maple, and with a game's name also the user's own for it."""
+    own = user_presets(game).glob("*.yml") if game is not None else ()
+    shipped = resources.files("maple.presets").iterdir()
+    return sorted({p.name.removesuffix(".yml") for p in [*shipped, *own] if p.name.endswith(".yml")})
 
 
-def _assign(tree: dict[str, Any], key: str, text: str) -> None:
+def preset_settings(name: str, game: str) -> dict[str, Any]:
+    """The settings of a preset: a YAML file's, the user's own or one that ships with Maple."""
+    path = Path(name) if name.endswith((".yml", ".yaml")) else user_presets(game) / f"{name}.yml"
+    if not path.is_file():
+        known = preset_names(game)
+        if path.suffix == ".yaml" or name.endswith(".yml") or name not in known:
+            raise ConfigError(f"there is no preset {name!r}; {nearest(name, known)}")
+        path = Path(str(resources.files("maple.presets") / f"{name}.yml"))
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, ValueError, yaml.YAMLError):
+        raise ConfigError(f"preset {path} cannot be read; it has to be YAML") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"preset {path} has no settings; write them as `key: value`, a line each")
+    return tree
+
+
+def assign(tree: dict[str, Any], key: str, text: str) -> None:
     """Put a value, written as YAML, at a dotted key."""
     *path, last = key.split(".")
     node = tree
@@ -214,12 +236,12 @@ def load_config(
     """Build the config of a run of game `name`; `settings` are `key=value` texts."""
     tree: dict[str, Any] = _merge({"name": name}, defaults or {})
     if preset is not None:
-        _merge(tree, _preset(preset))
+        _merge(tree, preset_settings(preset, name))
     for text in settings or []:
         key, equals, value = text.partition("=")
         if not equals:
             raise ConfigError(f"--set {text!r} has no value; write it as key=value, such as --set game.seats=2")
-        _assign(tree, key.strip(), value.strip())
+        assign(tree, key.strip(), value.strip())
     _merge(tree, {key: value for key, value in (flags or {}).items() if value is not None})
     if "env" in tree:  # what an env is made with: the options of a game of the user's own
         _merge(tree, {"game": tree.pop("env")})

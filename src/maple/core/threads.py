@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from maple.core.kernels import add_shared, cycles, kernel, let_others_run, load_shared
+from maple.perf.spans import IDLE, current, span, split
 
 __all__ = ["Team", "meet"]
 
@@ -45,7 +46,7 @@ def meet(crew):
     """Wait until all threads of a crew are here; whether they are: False once one has failed. Writes crew.
 
     `crew` is what Team.together() hands to each thread: its number, how many they are, where they meet, how often they
-    have met, and how many cycles it has waited.
+    have met, how many cycles it has waited, and from 5 on what the kernel counts of cycles by itself.
     """
     crew[3] += 1
     add_shared(crew[2], 1)
@@ -83,11 +84,12 @@ class _Signal:
             self._wake.release()
 
     def wait_for(self, value: int) -> None:
-        while not self._watched(value):
-            self._asleep = True
-            if self._cell[0] < value:
-                self._wake.acquire()  # a wake-up too many only means one more look
-            self._asleep = False
+        with span(IDLE):
+            while not self._watched(value):
+                self._asleep = True
+                if self._cell[0] < value:
+                    self._wake.acquire()  # a wake-up too many only means one more look
+                self._asleep = False
 
     def _watched(self, value: int) -> bool:
         began = time.perf_counter()
@@ -142,6 +144,11 @@ class _Worker:
             self._finish.raise_to(number)
 
 
+def _within(name: str, work: Callable[[int], Any], number: int) -> None:
+    with span(name):
+        work(number)
+
+
 class Team:
     """`threads` threads that run kernels over ranges; the calling thread is one of them."""
 
@@ -176,31 +183,38 @@ class Team:
 
         self._together(pull, min(parts, self.threads))
 
-    def together(self, kernel: Callable[..., Any], threads: int, *args: Any) -> None:
-        """Call kernel(crew, *args) on the first `threads` threads at once; in it they wait for each other by meet()."""
+    def together(self, kernel: Callable[..., Any], threads: int, *args: Any, counted: Sequence[str] = ()) -> None:
+        """Call kernel(crew, *args) on the first `threads` threads at once; in it they wait for each other by meet().
+
+        `counted` names the spans whose cycles the kernel counts, in crew[5] and the places behind it.
+        """
         room = np.zeros(16, np.int64)  # arrivals and the flag of failure, each in a cache line of its own
         address = int(room.ctypes.data)
-
         waited = [0.0] * threads
 
         def work(number: int) -> None:
-            crew = np.array([number, threads, address, 0, 0], np.int64)
+            crew = np.array([number, threads, address, 0, 0, *(0 for _ in counted)], np.int64)
             began, cycle = time.perf_counter(), _now()
             try:
                 kernel(crew, *args)
             except BaseException:
                 room[8] = 1  # nobody waits for a thread that never comes
                 raise
-            waited[number] = (time.perf_counter() - began) * crew[4] / (_now() - cycle)
+            per_cycle = (time.perf_counter() - began) / (_now() - cycle)
+            waited[number] = crew[4] * per_cycle
+            split({IDLE: waited[number], **{name: crew[5 + i] * per_cycle for i, name in enumerate(counted)}})
 
         self._together(work, threads)
         self._met_s += sum(waited)
 
     def _together(self, work: Callable[[int], Any], threads: int) -> None:
-        """Call work(i) on thread i of the first `threads`; the calling thread is number 0."""
-        helpers = self._workers[: threads - 1]
+        """Call work(i) on thread i of the first `threads`; the calling thread is number 0.
+
+        The others count the work under the name of the span that the caller has open.
+        """
+        helpers, name = self._workers[: threads - 1], current()
         for number, worker in enumerate(helpers, 1):
-            worker.begin(partial(work, number))
+            worker.begin(partial(work, number) if name is None else partial(_within, name, work, number))
         try:
             work(0)
         finally:

@@ -16,6 +16,7 @@ from maple.learn.returns import lambda_targets
 from maple.learn.rollout import Batch
 from maple.learn.value_gradient import value_epoch
 from maple.nets.policy import OptionValue
+from maple.perf.spans import span
 
 __all__ = ["AfterstateRecipe", "afterstate_update"]
 
@@ -38,12 +39,14 @@ def afterstate_update(
     """Regress the chosen options' values on their targets; returns the figures of this update."""
     target = np.empty_like(batch.reward)
     args = (batch.reward, batch.value, batch.explored, batch.following, batch.bootstrap)
-    lambda_targets(*args, recipe.gamma, recipe.lam, target)
+    with span("advantage_calculation"):
+        lambda_targets(*args, recipe.gamma, recipe.lam, target)
     closed, total, steps = batch.closed, 0.0, 0
     learner = _by_kernel if descent.flat.on_cpu else _by_autograd
     learn = learner(net, descent, batch, target, recipe)
     for epoch in range(recipe.epochs):
-        order = closed[permutation(len(closed), seed, Purpose.SHUFFLE, update * 64 + epoch)]
+        with span("replay_sample"):
+            order = closed[permutation(len(closed), seed, Purpose.SHUFFLE, update * 64 + epoch)]
         total += learn(order)
         steps += len(range(0, len(order) - recipe.minibatch // 2, recipe.minibatch))
     return {"loss": total / max(1, steps), "rows": float(len(closed)), "minibatches": float(steps)}
@@ -53,7 +56,8 @@ def _by_kernel(
     net: OptionValue, descent: Descent, batch: Batch, target: NDArray[np.float32], recipe: AfterstateRecipe
 ) -> Learn:
     """Whole epochs without Python, over features that are described once."""
-    chosen = net.seen.all_choices(batch.view, batch.action)
+    with span("learn_encode"):
+        chosen = net.seen.all_choices(batch.view, batch.action)
     lists = (descent.flat.first(net.first), descent.flat.tower(net.rest), chosen.feature, chosen.length, target)
 
     def learn(order: NDArray[np.int64]) -> float:

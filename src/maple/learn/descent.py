@@ -15,14 +15,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from maple.core.kernels import fast_kernel
+from maple.core.kernels import cycles, fast_kernel
 from maple.core.threads import Team, meet
 from maple.nets.flat import FlatWeights
+from maple.perf.spans import span
 
-__all__ = ["Descent", "descend", "share_of"]
+__all__ = ["COUNTED", "GRADIENT", "LOSS", "OPTIMIZER", "Descent", "descend", "share_of"]
 
 MIN_SHARE = 64  # rows that are worth a thread of their own
 BETA1, BETA2 = 0.9, 0.999
+COUNTED = ("loss_calculation", "gradient_calculation", "optimizer_step")  # spans, and where a crew counts their cycles
+LOSS, GRADIENT, OPTIMIZER = 5, 6, 7
 
 _0 = np.float32(0)
 _1 = np.float32(1)
@@ -49,6 +52,7 @@ def descend(crew, state, max_norm, learning_rate, eps):
     lo, hi = size * me // threads, size * (me + 1) // threads
     if not meet(crew):
         return False
+    began = cycles()
     total = gradients[0]
     for other in range(1, threads):
         for i in range(lo, hi):
@@ -58,8 +62,10 @@ def descend(crew, state, max_norm, learning_rate, eps):
         norm += total[i] * total[i]
     norms[me] = norm
     steps = step[0] + _1
+    crew[OPTIMIZER] += cycles() - began
     if not meet(crew):
         return False
+    began = cycles()
     norm = np.sqrt(norms[:threads].sum())
     scale = max_norm / (norm + np.float32(1e-6)) if max_norm > _0 and norm > max_norm else _1
     rate = learning_rate / (1.0 - BETA1**steps)
@@ -70,6 +76,7 @@ def descend(crew, state, max_norm, learning_rate, eps):
         mean[i] = beta1 * mean[i] + (_1 - beta1) * g
         square[i] = beta2 * square[i] + (_1 - beta2) * g * g
         weights[i] -= length * mean[i] / (np.sqrt(square[i]) * shrink + eps)
+    crew[OPTIMIZER] += cycles() - began
     if not meet(crew):
         return False
     if me == 0:
@@ -116,7 +123,7 @@ class Descent:
         threads = self._shares(minibatch)
         state = (weights, self._gradients, mean, square, step, np.zeros(self.team.threads, np.float32))
         rates = (np.float32(self.learning_rate), np.float32(self._eps))
-        self.team.together(epoch, threads, state, *rates, *args)
+        self.team.together(epoch, threads, state, *rates, *args, counted=COUNTED)
 
     def _shares(self, minibatch: int) -> int:
         return max(1, min(self.team.threads, minibatch // MIN_SHARE)) if self.flat.on_cpu else 1
@@ -134,10 +141,21 @@ class Descent:
 
         def share(part: int) -> None:
             mine = rows[bounds[part] : bounds[part + 1]]
-            loss, figures[part] = loss_of(mine)
-            gradients[part] = torch.autograd.grad(loss * (len(mine) / len(rows)), self.flat.parameters)
+            with span("loss_calculation"):
+                loss, figures[part] = loss_of(mine)
+            with span("gradient_calculation"):
+                gradients[part] = torch.autograd.grad(loss * (len(mine) / len(rows)), self.flat.parameters)
 
         self.team.each(share, parts)
+        with span("optimizer_step"):
+            self._step(gradients, max_norm)
+        weights = np.diff(bounds) / len(rows)
+        return {
+            name: float(sum(w * float(f[name]) for w, f in zip(weights, figures, strict=True))) for name in figures[0]
+        }
+
+    def _step(self, gradients: list[tuple[Tensor, ...]], max_norm: float) -> None:
+        """Add up the shares' gradients and take a step of Adam."""
         for parameter, *pieces in zip(self.flat.parameters, *gradients, strict=True):
             assert parameter.grad is not None
             parameter.grad.copy_(pieces[0])
@@ -146,7 +164,3 @@ class Descent:
         if max_norm:
             nn.utils.clip_grad_norm_([self.flat.vector], max_norm)
         self.adam.step()
-        weights = np.diff(bounds) / len(rows)
-        return {
-            name: float(sum(w * float(f[name]) for w, f in zip(weights, figures, strict=True))) for name in figures[0]
-        }

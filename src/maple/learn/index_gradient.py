@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from maple.core.kernels import fast_kernel
-from maple.learn.descent import descend, share_of
+from maple.core.kernels import cycles, fast_kernel
+from maple.learn.descent import GRADIENT, LOSS, descend, share_of
 from maple.nets.dense import activate, deactivate, exp, layer_weight, stage, tower_backward, tower_forward, turn
 from maple.nets.sparse import spread_bytes, sum_bytes
 
@@ -139,7 +139,11 @@ def _head(hidden, weights, actor, mask, rows, action, old_log_prob, advantage, r
 
 @fast_kernel
 def _block(weights, turned, plan, seen, rows, known, recipe, rooms, gradient, figures):
-    """A few rows forward and backward. Writes rooms, gradient, figures."""
+    """A few rows forward and backward; returns the cycles of each. Writes rooms, gradient, figures.
+
+    The actor's last layer counts as forward with all it does.
+    """
+    began = cycles()
     first, actor, critic, kind = plan
     observation, mask = seen
     action, old_log_prob, old_value, advantage, returns = known
@@ -161,6 +165,7 @@ def _block(weights, turned, plan, seen, rows, known, recipe, rooms, gradient, fi
     value, flow = stage(critic_values, critic, top + 1, n), stage(critic_flows, critic, top + 1, n)
     for i in range(n):
         flow[i, 0] = _value_flow(value[i, 0], old_value[rows[i]], returns[rows[i]], recipe, figures)
+    between = cycles()
     tower_backward(weights, actor, top, kind, n, actor_values, actor_flows, gradient)
     tower_backward(weights, critic, top + 1, kind, n, critic_values, critic_flows, gradient)
     dx = np.empty((n, width), np.float32)
@@ -172,18 +177,21 @@ def _block(weights, turned, plan, seen, rows, known, recipe, rooms, gradient, fi
         for h in range(width):
             bias[h] += dx[i, h]
     spread_bytes(bytes_of, dx, gradient[first[0] : first[0] + features * width].reshape(features, width))
+    return between - began, cycles() - between
 
 
 @fast_kernel
 def add_index_gradient(weights, plan, seen, rows, known, recipe, gradient):
-    """Add the gradient of the loss over `rows`; returns the sums of FIGURES. Writes gradient.
+    """Add the gradient of the loss over `rows`. Writes gradient.
+
+    Returns the sums of FIGURES, and the cycles that went into the loss and into the gradient.
 
     plan: first layer, actor and critic tower (see FlatWeights), activation; seen: observation and mask of all rows;
     known: action, old log-probability, old value, advantage, return of all rows; recipe: clip, entropy weight, value
     weight, value clip, what one row counts for, and what an advantage is shifted and scaled by.
     """
     _, actor, critic, _ = plan
-    figures = np.zeros(len(FIGURES), np.float64)
+    figures, forward, backward = np.zeros(len(FIGURES), np.float64), 0, 0
     turned = np.empty_like(weights)
     turn(weights, actor, actor.shape[0] - 1, turned)
     turn(weights, critic, critic.shape[0], turned)
@@ -193,8 +201,9 @@ def add_index_gradient(weights, plan, seen, rows, known, recipe, gradient):
     rooms = empty(a, np.float32), empty(a, np.float32), empty(c, np.float32), empty(c, np.float32)
     for lo in range(0, len(rows), BLOCK):
         part = rows[lo : min(lo + BLOCK, len(rows))]
-        _block(weights, turned, plan, seen, part, known, recipe, rooms, gradient, figures)
-    return figures
+        ahead, back = _block(weights, turned, plan, seen, part, known, recipe, rooms, gradient, figures)
+        forward, backward = forward + ahead, backward + back
+    return figures, forward, backward
 
 
 @fast_kernel
@@ -227,7 +236,10 @@ def index_epoch(
             recipe[5], recipe[6] = _moments(rows, known[3])
         gradient = state[1][me]
         gradient[:] = _0
-        found = add_index_gradient(state[0], plan, seen, share_of(crew, rows), known, recipe, gradient)
+        args = (plan, seen, share_of(crew, rows), known, recipe, gradient)
+        found, forward, backward = add_index_gradient(state[0], *args)
+        crew[LOSS] += forward
+        crew[GRADIENT] += backward
         figures[me, : len(FIGURES)] += recipe[4] * found
         distance = distances[number % 2]  # two of them, so that none is written before all have read it
         distance[me] = recipe[4] * found[3]

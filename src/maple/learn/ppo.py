@@ -17,6 +17,7 @@ from maple.learn.index_gradient import FIGURES, index_epoch
 from maple.learn.returns import gae
 from maple.learn.rollout import Batch
 from maple.nets.policy import IndexPolicy, OptionPolicy
+from maple.perf.spans import span
 
 __all__ = ["PpoRecipe", "judge_indices", "judge_options", "ppo_loss", "ppo_update"]
 
@@ -126,7 +127,8 @@ class _Lesson:
     @staticmethod
     def of(net: IndexPolicy | OptionPolicy, descent: Descent, batch: Batch, recipe: PpoRecipe) -> _Lesson:
         advantage = np.empty(len(batch.action), np.float32)
-        gae(batch.reward, batch.value, batch.following, batch.bootstrap, recipe.gamma, recipe.lam, advantage)
+        with span("advantage_calculation"):
+            gae(batch.reward, batch.value, batch.following, batch.bootstrap, recipe.gamma, recipe.lam, advantage)
         value = np.ascontiguousarray(batch.value[:, 0])
         known = (batch.view, batch.action, batch.log_prob, value, advantage, advantage + value)
         return _Lesson(net, descent, recipe, *known)
@@ -147,7 +149,8 @@ class _Lesson:
         """Whole epochs without Python, over observations that are written once."""
         r, flat, threads = self.recipe, self.descent.flat, self.descent.team.threads
         plan = (flat.first(net.first), flat.tower(net.actor), flat.tower(net.critic), net.kind)
-        seen = net.seen.all_observations(self.view)
+        with span("learn_encode"):
+            seen = net.seen.all_observations(self.view)
         known = (self.action, self.log_prob, self.value, self.advantage, self.returns)
         recipe = np.array([r.clip, r.entropy, r.value_weight, r.clip_value, 0, 0, 1], np.float32)
         limits = (r.normalize, np.float32(r.max_grad_norm), r.target_kl)
@@ -196,7 +199,9 @@ def ppo_update(
         if recipe.augment:
             random = words(len(lesson.action), seed, Purpose.AUGMENT, update * 64 + epoch)
             learn = lesson.permuted(random).learner()
-        found = learn(batch.closed[permutation(rows, seed, Purpose.SHUFFLE, update * 64 + epoch)])
+        with span("replay_sample"):
+            order = batch.closed[permutation(rows, seed, Purpose.SHUFFLE, update * 64 + epoch)]
+        found = learn(order)
         sums += found
         if found[-1] < len(range(0, rows - recipe.minibatch // 2, recipe.minibatch)):
             break  # the policy has moved too far

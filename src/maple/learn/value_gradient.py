@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from maple.core.kernels import fast_kernel
-from maple.learn.descent import descend, share_of
+from maple.core.kernels import cycles, fast_kernel
+from maple.learn.descent import GRADIENT, LOSS, descend, share_of
 from maple.nets.dense import RELU, deactivate, stage, tower_backward, tower_forward, turn
 from maple.nets.sparse import spread_features, sum_features
 
@@ -21,7 +21,10 @@ _2 = np.float32(2)
 
 @fast_kernel
 def add_value_gradient(weights, first, tower, feature, length, target, rows, scale, gradient):
-    """Add the gradient of the squared error over `rows`, times `scale`; returns [its sum]. Writes gradient."""
+    """Add the gradient of the squared error over `rows`, times `scale`. Writes gradient.
+
+    Returns the sum of the squared errors and the cycles that went into the loss and into the gradient.
+    """
     features, width = first[2], first[3]
     below = weights[first[0] : first[0] + features * width].reshape(features, width)
     below_grad = gradient[first[0] : first[0] + features * width].reshape(features, width)
@@ -31,10 +34,10 @@ def add_value_gradient(weights, first, tower, feature, length, target, rows, sca
     values, flows = np.empty(room, np.float32), np.empty(room, np.float32)
     turned = np.empty_like(weights)
     turn(weights, tower, layers, turned)
-    error = np.zeros(1, np.float64)
+    error, forward, backward = 0.0, 0, 0
     for lo in range(0, len(rows), BLOCK):
         part = rows[lo : min(lo + BLOCK, len(rows))]
-        n = len(part)
+        n, began = len(part), cycles()
         lists, lengths = feature[part], length[part]
         x, dx = stage(values, tower, 0, n), stage(flows, tower, 0, n)
         sum_features(below, bias, lists, lengths, True, x)
@@ -43,15 +46,17 @@ def add_value_gradient(weights, first, tower, feature, length, target, rows, sca
         for i in range(n):
             for c in range(out.shape[1]):
                 off = out[i, c] - target[part[i], c]
-                error[0] += off * off
+                error += off * off
                 flow[i, c] = scale * _2 * off
+        between = cycles()
         tower_backward(weights, tower, layers, RELU, n, values, flows, gradient)
         deactivate(RELU, x, dx)
         for i in range(n):
             for h in range(width):
                 bias_grad[h] += dx[i, h]
         spread_features(lists, lengths, dx, below_grad)
-    return error
+        forward, backward = forward + between - began, backward + cycles() - between
+    return error, forward, backward
 
 
 @fast_kernel
@@ -62,6 +67,9 @@ def value_epoch(crew, state, learning_rate, eps, first, tower, feature, length, 
         gradient, scale = state[1][crew[0]], np.float32(1 / (len(rows) * target.shape[1]))
         gradient[:] = np.float32(0)
         args = (feature, length, target, share_of(crew, rows), scale, gradient)
-        errors[crew[0]] += scale * add_value_gradient(state[0], first, tower, *args)[0]
+        error, forward, backward = add_value_gradient(state[0], first, tower, *args)
+        errors[crew[0]] += scale * error
+        crew[LOSS] += forward
+        crew[GRADIENT] += backward
         if not descend(crew, state, np.float32(0), learning_rate, eps):
             return

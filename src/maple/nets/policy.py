@@ -22,6 +22,7 @@ from maple.nets.dense import RELU, TANH
 from maple.nets.sampling import explore_options, sample_mask, sample_options
 from maple.nets.seen import CHUNK, ROWS, Seen
 from maple.nets.sparse import Rows, SparseLayer
+from maple.perf.spans import span
 
 __all__ = ["Choice", "IndexPolicy", "OptionPolicy", "OptionValue", "Policy"]
 
@@ -145,7 +146,8 @@ class OptionPolicy(nn.Module):
             logits = self.logits(options).cpu().numpy()
             sample_options(options.offset, logits, uniform[lo:hi], greedy, chosen, choice.log_prob[lo:hi])
             choice.action[lo:hi] = options.action[chosen]
-            choice.value[lo:hi, 0] = self.value(view[lo:hi]).cpu().numpy()
+            with span("agent_value_calculation"):
+                choice.value[lo:hi, 0] = self.value(view[lo:hi]).cpu().numpy()
 
         self.seen.in_pieces(piece, self.seen.count(view), CHUNK)
         return choice

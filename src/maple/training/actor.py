@@ -11,6 +11,7 @@ from maple.core.step import Keys, Step
 from maple.core.threads import Team
 from maple.games.contract import Bot
 from maple.nets.policy import Choice
+from maple.perf.spans import observe, span
 from maple.training.learners import Net
 from maple.training.seating import LEARNER, SNAPSHOT
 
@@ -40,19 +41,23 @@ class Actor:
         """An action for every row; `player` (B,) says who plays it, None that all rows are the learner's."""
         n = len(step.keys)
         if player is None:
+            observe("inference_batch", n)
             choice = self.policy.choose(step.view, step.keys, self._seed, greedy)
             return Acted(choice.action.astype(np.int32), np.arange(n), choice)
         action = np.empty(n, np.int32)
         rows = np.flatnonzero(player == LEARNER)
+        observe("inference_batch", len(rows))
         choice = self.policy.choose(step.view[rows], step.keys.take(rows), self._seed, greedy)
         action[rows] = choice.action
         for code in np.unique(player[player != LEARNER]):
-            theirs = np.flatnonzero(player == code)
-            action[theirs] = self._others(int(code), step.view[theirs], step.keys.take(theirs))
+            with span("enemy_turn"):
+                theirs = np.flatnonzero(player == code)
+                action[theirs] = self._others(int(code), step.view[theirs], step.keys.take(theirs))
         return Acted(action, rows, choice)
 
     def _others(self, code: int, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
         if code >= SNAPSHOT:
+            observe("inference_batch", len(view))
             return self.snapshots[code - SNAPSHOT].choose(view, keys, self._seed, greedy=False).action.astype(np.int32)
         action = np.empty(len(view), np.int32)
         self.team.run(self.bots[code - 1], len(view), view, self._seed, keys, action, grain=4)

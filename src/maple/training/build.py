@@ -21,6 +21,7 @@ from maple.games.external.game import ExternalGame
 from maple.learn.rollout import Rollout
 from maple.nets.policy import OptionValue
 from maple.nets.seen import Seen
+from maple.perf.spans import span
 from maple.training.actor import Actor
 from maple.training.learners import (
     AfterstateLearner,
@@ -88,8 +89,10 @@ def build_trainer(config: Config, game: Game, team: Team, log: Callable[[str], N
     learner = AfterstateLearner(net, config) if isinstance(net, OptionValue) else PpoLearner(net, config)
     signals = len(spec.signals)
     values = signals if isinstance(net, OptionValue) else 1
+    with span("env_reset"):
+        arena = make_training_arena(config, game, team, log)
     return Trainer(
-        arena=make_training_arena(config, game, team, log),
+        arena=arena,
         actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed),
         learner=learner,
         rollout=Rollout(config.horizon, tables, spec.seats, spec.view, values, signals),

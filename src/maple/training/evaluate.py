@@ -66,6 +66,8 @@ class Result:
     hands: int
     games: int
     per_seat: tuple[float, ...]  # the metric by seat: who sits there acts in another order
+    deal_score: NDArray[np.float64]  # (D,) by deal, summed over rotations; the metric is the sum of this ...
+    deal_hands: NDArray[np.float64]  # (D,) ... over the sum of this
 
 
 def mean_interval(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
@@ -140,12 +142,14 @@ def evaluate(
     seat = np.arange(len(figures)) % seats
     score = figures["score"][np.arange(len(figures)), seat].astype(np.float64)
     played = figures["hands"].astype(np.float64)
-    means = game.summarize(figures, seat)
+    deal_score, deal_hands = score.reshape(-1, seats).sum(1), played.reshape(-1, seats).sum(1)
     return Result(
-        figures=means,
+        figures=game.summarize(figures, seat),
         metric=game.spec.metric.name,
-        ci95=mean_interval(score.reshape(-1, seats).sum(1), played.reshape(-1, seats).sum(1)),
+        ci95=mean_interval(deal_score, deal_hands),
         hands=int(played.sum()),
         games=len(figures),
         per_seat=tuple(float(score[seat == s].sum() / played[seat == s].sum()) for s in range(seats)),
+        deal_score=deal_score,
+        deal_hands=deal_hands,
     )

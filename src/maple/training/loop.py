@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.base import Arena
-from maple.core.step import Ended, Keys, Outcome
+from maple.core.step import Ended, Keys, Outcome, Step
 from maple.learn.rollout import Rollout
-from maple.training.actor import Actor
+from maple.perf.spans import span
+from maple.training.actor import Acted, Actor
 from maple.training.learners import AfterstateLearner, PpoLearner, frozen_copy
 from maple.training.seating import LEARNER, SNAPSHOT, Seating, learner_seat
 
@@ -85,11 +86,13 @@ class Trainer:
         go_on = self.progress() < 1.0
         while go_on:
             started = self.clock()
-            games, seats = self.collect()
+            with span("env_parallel_execution"):
+                games, seats = self.collect()
             played = self.clock()
-            figures = self.learner.update(self.rollout.batch(), self.counters.updates, self.progress())
-            self.rollout.carry()
-            self._remember()
+            with span("update"):
+                figures = self.learner.update(self.rollout.batch(), self.counters.updates, self.progress())
+                self.rollout.carry()
+                self._remember()
             self.counters.updates += 1
             learned = self.clock()
             self.counters.elapsed_s += learned - last
@@ -102,25 +105,34 @@ class Trainer:
         self._seat_first_games()
         games: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
         while not self.rollout.full:
-            step = self.arena.recv()
-            games.append(self._finish(step.ended))
-            player = None if self.seating.only_learner else self.seating.player[step.keys.table, step.keys.seat]
-            acted = self.actor.act(step, player)
-            rows, choice = acted.rows, acted.choice
-            self.rollout.add(
-                step.keys.table[rows],
-                step.keys.seat[rows],
-                step.reward[rows],
-                step.view[rows],
-                choice.action,
-                choice.log_prob,
-                choice.value,
-                choice.explored,
-            )
-            self.arena.send(acted.action)
-            self.counters.steps += len(rows)
+            with span("env_observe"):
+                step = self.arena.recv()
+            with span("rollout_store"):
+                games.append(self._finish(step.ended))
+                player = None if self.seating.only_learner else self.seating.player[step.keys.table, step.keys.seat]
+            with span("agent_action_selection"):
+                acted = self.actor.act(step, player)
+            with span("rollout_store"):
+                self._store(step, acted)
+            with span("env_step"):
+                self.arena.send(acted.action)
+            self.counters.steps += len(acted.rows)
         ended, seats = (np.concatenate(column) for column in zip(*games, strict=True))
         return ended, seats
+
+    def _store(self, step: Step, acted: Acted) -> None:
+        """Keep the learner's rows."""
+        rows, choice = acted.rows, acted.choice
+        self.rollout.add(
+            step.keys.table[rows],
+            step.keys.seat[rows],
+            step.reward[rows],
+            step.view[rows],
+            choice.action,
+            choice.log_prob,
+            choice.value,
+            choice.explored,
+        )
 
     def progress(self) -> float:
         """How much of the budget is spent, from 0 to 1; a run ends only after an update."""
@@ -155,7 +167,8 @@ class Trainer:
             game, seat = np.divmod(rows, views.shape[1])
             at = ended.cut[game]
             keys = Keys(ended.table[at], ended.game[at], seat.astype(np.int8), np.zeros(len(rows), np.int32))
-            value[rows] = self.learner.policy.choose(flat[rows], keys, self.seed, greedy=True).value
+            with span("agent_value_calculation"):
+                value[rows] = self.learner.policy.choose(flat[rows], keys, self.seed, greedy=True).value
         return value.reshape(*views.shape[:2], -1)
 
     def _remember(self) -> None:

@@ -18,6 +18,7 @@ from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
+from maple.perf.spans import span
 from maple.runs.listing import flat
 from maple.runs.machine import describe_machine
 from maple.runs.records import Recorder, tensorboard_is_there
@@ -57,6 +58,7 @@ class Progress:
     figures: dict[str, float]  # the learner's
     game: dict[str, float]  # the game's own, of the learner's games in the last seconds
     probe: dict[str, float]  # the same against the probe's opponents, as of the last probe; empty before the first
+    before: dict[str, int]  # steps, updates and games from before this process went on with the run
 
 
 class Window:
@@ -134,7 +136,8 @@ def train_run(
         threads = config.threads or 1
         torch.set_num_threads(1)
         with Team(threads) as team:
-            trainer = build_trainer(config, make_game(config.name, config.game), team, run.log)
+            with span("build"):
+                trainer = build_trainer(config, make_game(config.name, config.game), team, run.log)
             with closing(trainer.arena):
                 if donor is not None:
                     _adopt(trainer, donor, start_from)
@@ -218,6 +221,8 @@ class _Session:
         self.keeper = Keeper(run.checkpoints, config, trainer, saved)
         self.began = self.saved = time.monotonic()
         self.cpu = self._worked_s()
+        counters = trainer.counters
+        self.before = {"steps": counters.steps, "updates": counters.updates, "games": counters.games}
         self.probed, self.probe = self.began, dict[str, float]()
         self.last = self._progress(0.0, {}, {})
 
@@ -230,18 +235,24 @@ class _Session:
         return self.last
 
     def _after_update(self, update: Update) -> bool:
+        with span("log"):
+            self._log(update)
+        if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
+            with span("checkpoint"):
+                self.keeper.save()
+            self.saved = time.monotonic()
+        if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
+            self._probe()
+        with span("log"):
+            return self.tell(self.last)
+
+    def _log(self, update: Update) -> None:
         self.window.add(update.counters.steps, update.games, update.seats)
         games, seats = self.window.games()
         self.last = self._progress(update.progress, update.figures, self.game.summarize(games, seats))
         record = {**asdict(self.last), "act_s": update.act_s, "learn_s": update.learn_s}
         self.run.append("events.jsonl", {"event": "update", **record})
         self.recorder.add(self.last.steps, record)
-        if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
-            self.keeper.save()
-            self.saved = time.monotonic()
-        if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
-            self._probe()
-        return self.tell(self.last)
 
     def _progress(self, progress: float, figures: dict[str, float], game: dict[str, float]) -> Progress:
         counters = self.trainer.counters
@@ -259,6 +270,7 @@ class _Session:
             figures=figures,
             game=game,
             probe=self.probe,
+            before=self.before,
         )
 
     def _worked_s(self) -> float:
@@ -267,6 +279,10 @@ class _Session:
 
     def _probe(self) -> None:
         """A quick look at the strength; it changes nothing in training, and its time counts as the run's."""
+        with span("evaluate"):
+            self._look()
+
+    def _look(self) -> None:
         team = self.trainer.actor.team
         other = bot_player(self.game, self.config.probe_against, team)
         others = [other] * (self.game.spec.seats - 1)

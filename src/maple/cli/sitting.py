@@ -1,0 +1,158 @@
+"""One sitting of a run, and all that goes with it: progress, profile, messages, a mirror, the evaluation at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from maple.cli.evaluate import evaluation, print_evaluations
+from maple.cli.messages import Messages
+from maple.cli.output import notes, warn
+from maple.cli.profile import save_profile
+from maple.core.config import Config
+from maple.core.kernels import is_compiled
+from maple.games import make_game
+from maple.perf import Profiler, ShortLine
+from maple.runs.notify import make_notifier
+from maple.runs.store import RunFolder
+
+if TYPE_CHECKING:
+    from maple.runs.storage import Mirror
+    from maple.training.session import Progress
+
+__all__ = ["Company", "compile_kernels", "sit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """What goes with a run."""
+
+    opponents: tuple[str, ...] = ()  # of the evaluation at the end
+    donor: Path | None = None  # a checkpoint to begin with
+    addresses: tuple[str, ...] = ()  # where messages go
+    storage: str | None = None  # where the run is mirrored
+    profile: str | None = None  # the name of the profile to keep
+    perf_every: float | None = None  # seconds between [PERF] lines
+    quiet: bool = False
+
+
+def compile_kernels(config: Config, opponents: tuple[str, ...] = ()) -> float:
+    """Have every kernel ready before the clock starts; says so where that takes a while."""
+    from maple.training.session import compiled_name, warm_up
+
+    if is_compiled(compiled_name(config, make_game(config.name, config.game))):
+        return warm_up(config, opponents)
+    with notes.status(f"compiling the kernels of {config.name}: about a minute, the first time only"):
+        if not notes.is_terminal:
+            notes.print(f"compiling the kernels of {config.name}: about a minute, the first time only")
+        return warm_up(config, opponents)
+
+
+def sit(config: Config, folder: RunFolder, company: Company) -> dict[str, Any]:
+    """Compile, train, evaluate; returns the figures of the run."""
+    messages = Messages(make_notifier(company.addresses, warn), folder.name, company.addresses)
+    with _mirrored(folder, company.storage) as mirror:
+        try:
+            compile_s = compile_kernels(config, company.opponents)
+            notes.print(f"training {config.name} as run [bold]{folder.name}[/] in {folder.path.parent} ({config.algo})")
+            messages.started(config)
+            last = _train(config, folder, company, messages, mirror)
+            summary = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}
+            if last.progress < 1.0:
+                notes.print(f"stopped at {last.progress:.0%} and saved; the same command goes on: --run {folder.name}")
+            else:
+                summary |= _evaluate(config, folder, company, last)
+            messages.ended(summary)
+        except BaseException as error:
+            messages.failed(error)
+            raise
+        finally:
+            messages.close()
+    return summary
+
+
+def _train(config: Config, folder: RunFolder, company: Company, messages: Messages, mirror: Mirror | None) -> Progress:
+    """Train, with everything that listens."""
+    from maple.cli.progress import LiveTraining
+    from maple.training.session import train_run
+
+    def saved(checkpoint: Path) -> None:
+        messages.saved(checkpoint)
+        if mirror is not None:
+            mirror.changed()
+
+    profiler = Profiler() if company.profile or company.perf_every else None
+    with LiveTraining(show=not company.quiet) as live, profiler or nullcontext():
+        tell = _with_lines(messages.watching(live), profiler, company.perf_every)
+        last = train_run(config, folder, tell, start_from=company.donor, warn=warn, saved=saved)
+    if profiler is not None and company.profile:
+        kept = save_profile(folder, company.profile, profiler.profile(_facts(folder, last)))
+        notes.print(f"profile: {kept} (maple profile {folder.name})", soft_wrap=True)
+    return last
+
+
+def _with_lines(
+    tell: Callable[[Progress], bool], profiler: Profiler | None, every: float | None
+) -> Callable[[Progress], bool]:
+    """The same `tell`, with a [PERF] line now and then if that is wanted."""
+    if profiler is None or every is None:
+        return tell
+    line = ShortLine(profiler.recorder, every, time.monotonic)
+
+    def both(now: Progress) -> bool:
+        text = line.due(now.steps, now.games, now.updates)
+        if text is not None:
+            notes.print(text, markup=False, soft_wrap=True)
+        return tell(now)
+
+    return both
+
+
+def _facts(folder: RunFolder, last: Progress) -> dict[str, Any]:
+    """What a profile should know of its run; counts are of this process alone."""
+    config = Config.model_validate(folder.read_json("config.json"))
+    recipe = config.ppo if config.algo == "ppo" else config.afterstate
+    now = {"steps": last.steps, "updates": last.updates, "games": last.games}
+    counts = {name: count - last.before[name] for name, count in now.items()}
+    facts = {"game": config.name, "algo": config.algo, "tables": config.tables, "threads": config.threads}
+    return {**facts, **counts, "minibatch": recipe.minibatch, "epochs": recipe.epochs, "cpu_use": last.cpu_use}
+
+
+def _evaluate(config: Config, folder: RunFolder, company: Company, last: Progress) -> dict[str, Any]:
+    """The evaluation at the end, if it is wanted."""
+    if not company.opponents:
+        return {}
+    seats = make_game(config.name, config.game).spec.seats
+    rows = [
+        evaluation(folder.path, [name] * (seats - 1), None, 0, [], quiet=company.quiet) for name in company.opponents
+    ]
+    for row in rows:
+        folder.append("evaluations.jsonl", row)
+    if not company.quiet:
+        print_evaluations(f"{folder.name} after {last.steps:,} steps, {last.elapsed_s / 60:.1f} minutes", rows)
+    return {"evaluations": rows}
+
+
+@contextmanager
+def _mirrored(folder: RunFolder, url: str | None) -> Iterator[Mirror | None]:
+    """A mirror of the run's folder at `url` while it trains; a run that is there but not here is brought here first."""
+    if url is None:
+        yield None
+        return
+    from maple.runs.storage import Mirror, fetch_run, open_place
+
+    place = open_place(f"{url.rstrip('/')}/{folder.name}")
+    if not folder.checkpoints.is_dir():
+        step = fetch_run(place, folder.path)
+        if step is not None:
+            notes.print(f"brought the run from {place.shown}, as it was at step {step:,}")
+    mirror = Mirror(folder.path, place, warn)
+    try:
+        yield mirror
+    finally:
+        with notes.status(f"copying what is left to {place.shown}"):
+            mirror.close()

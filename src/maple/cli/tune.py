@@ -1,0 +1,125 @@
+"""`maple tune`: the settings that are fastest on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
+from maple.cli.output import notes, print_json, print_table, results
+from maple.cli.sitting import compile_kernels
+from maple.core.config import Config, assign, load_config, preset_settings
+from maple.games import entry, make_game
+
+if TYPE_CHECKING:
+    from maple.bench.tune import Tried
+
+__all__ = ["tune"]
+
+BASE = "speed"
+
+
+def tune(
+    game: GameArgument,
+    seconds: Annotated[float, typer.Option(min=2, help="How long to try settings.")] = 60.0,
+    preset: PresetOption = None,
+    algo: AlgoOption = None,
+    settings: SetOption = None,
+    name: Annotated[str, typer.Option(help="The preset to write: --preset NAME then uses it.")] = "tuned",
+    learning: Annotated[
+        bool, typer.Option("--learning", help="Also minibatch and epochs, kept only if maple compare does not reject.")
+    ] = False,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find the tables and threads with which this machine trains a game fastest, and write them as a preset.
+
+    - `maple tune ofc` and then `maple train ofc --preset tuned`
+    - `maple tune ofc --algo ppo --seconds 120 --learning`
+    """
+    from maple.bench.measure import machine, machine_lock
+    from maple.bench.tune import tune as find
+    from maple.bench.tune import write_preset
+    from maple.training.build import available_cores
+
+    config = load_config(game, preset or BASE, settings, entry(game).defaults, {"algo": algo, "seed": seed})
+    compile_kernels(config)
+    with machine_lock(notes.print):
+        with notes.status(f"tuning {game} for {seconds:g} s") as status:
+            race_s = seconds / 2 if learning else seconds
+            tried = find(config, available_cores(), race_s, lambda rows: status.update(_line(game, rows)))
+        best = tried[0].setting.as_dict()
+        kept = _learning(config.model_copy(update=best), seconds / 2) if learning else {"kept": {}, "tried": []}
+    tree = preset_settings(preset or BASE, game)
+    for text in settings or []:
+        key, _, value = text.partition("=")
+        assign(tree, key.strip(), value.strip())
+    tree |= {**({"algo": algo} if algo else {}), **best}
+    for key, value in kept["kept"].items():
+        assign(tree, key, str(value))
+    path = write_preset(game, name, tree, f"written by maple tune {game}")
+    found: dict[str, Any] = {"game": game, "preset": name, "path": path, **best, "learning": kept}
+    found["tried"] = [{**row.setting.as_dict(), "steps_per_s": row.median, "slices": len(row.speeds)} for row in tried]
+    found |= {"seed": config.seed, "machine": machine()}
+    if json:
+        print_json(found)
+        return
+    _show(found)
+
+
+def _line(game: str, rows: list[Tried]) -> str:
+    best = max(rows, key=lambda row: row.median)
+    racing = sum(row.racing for row in rows)
+    return (
+        f"tuning {game}: {sum(len(row.speeds) for row in rows)} slices, {racing} settings in the race, best so far "
+        f"{best.setting.tables} tables on {best.setting.threads} threads ({best.median:,.0f} steps/s)"
+    )
+
+
+def _show(found: dict[str, Any]) -> None:
+    top = max(row["steps_per_s"] for row in found["tried"])
+    rows = [
+        [
+            f"{r['tables']} × {r['threads']}",
+            f"{r['steps_per_s']:,.0f}",
+            f"{r['steps_per_s'] / top:.2f}",
+            str(r["slices"]),
+        ]
+        for r in found["tried"]
+    ]
+    print_table(
+        f"{found['game']}: what was tried, the best first",
+        ["tables × threads", "steps/s", "of the highest", "slices"],
+        rows,
+    )
+    for row in found["learning"]["tried"]:
+        results.print(
+            f"{row['setting']}: × {row['throughput_ratio']:.2f}, {row['verdict']} ({row['reason']})", soft_wrap=True
+        )
+    results.print(f"wrote {found['path']}; use it with --preset {found['preset']}", soft_wrap=True)
+
+
+def _learning(config: Config, seconds: float) -> dict[str, Any]:
+    """Try a larger minibatch and fewer epochs; what the gate does not reject is kept."""
+    from maple.bench.compare import Plan, compare, two_sides
+    from maple.bench.gate import Limits
+
+    spec = make_game(config.name, config.game).spec
+    recipe = config.ppo if config.algo == "ppo" else config.afterstate
+    wanted = {f"{config.algo}.minibatch": 2 * recipe.minibatch}
+    if recipe.epochs > 1:
+        wanted[f"{config.algo}.epochs"] = recipe.epochs - 1
+    limits = Limits(margin=spec.metric.margin, seeds=3)
+    plan = Plan(limits, max(0.5, seconds / (6 * len(wanted))), 5, 1500, 300, (config.probe_against,), config.seed)
+    kept: dict[str, int] = {}
+    tried = []
+    with two_sides() as sides, notes.status("trying minibatch and epochs") as status:
+        for key, value in wanted.items():
+            section, field = key.split(".")
+            changed = recipe.model_copy(update={field: value})
+            found = compare(sides, config, config.model_copy(update={section: changed}), plan, status.update).as_json()
+            tried.append({"setting": f"{key}={value}", **found})
+            if found["verdict"] != "reject":
+                kept[key] = value
+    return {"kept": kept, "tried": tried}

@@ -1,0 +1,151 @@
+"""A profile: the accounts of this process and of its children, and what the machine did meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from maple.perf.spans import IDLE, UNTRACKED, Account, Clock, Distribution, Recorder
+from maple.perf.system import SystemSampler, summarize_samples
+
+__all__ = ["PARTS", "Profiler", "account_figures", "child_profile"]
+
+PARTS = "MAPLE_PROFILE_PARTS"  # where children leave their accounts; set while a Profiler runs
+
+
+def account_figures(account: Account, now: float, process: str) -> dict[str, Any]:
+    """An account as plain figures: spans by name and as a tree; idle and untracked time are spans as well."""
+    wall = account.settle(now) - account.began
+    names: dict[str, dict[str, Any]] = {}
+    tree = []
+    for path, node in account.root.walk():
+        share = node.self_s / wall if wall > 0 else 0.0
+        tree.append({"path": list(path), "self_s": node.self_s, "total_s": node.total_s(), "count": node.count})
+        entry = names.setdefault(node.name, {"name": node.name, "self_s": 0.0, "share": 0.0, "count": 0})
+        entry["self_s"] += node.self_s
+        entry["share"] += share
+        entry["count"] += node.count
+    names.setdefault(IDLE, {"name": IDLE, "self_s": 0.0, "share": 0.0, "count": 0})
+    return {
+        "name": account.name,
+        "process": process,
+        "began": account.began,
+        "wall_s": wall,
+        "idle_s": names[IDLE]["self_s"],
+        "untracked_s": names[UNTRACKED]["self_s"],
+        "spans": sorted(names.values(), key=lambda entry: -entry["self_s"]),
+        "tree": tree,
+    }
+
+
+def _part(recorder: Recorder, process: str, offset: float) -> dict[str, Any]:
+    """What one process has to tell, its times moved by `offset`: onto a clock that processes share."""
+    accounts = []
+    for account in list(recorder.accounts):
+        figures = account_figures(account, recorder.ended or recorder.clock(), process)
+        figures["began"] += offset
+        figures["events"] = [[e.name, e.began + offset, e.ended + offset] for e in account.trace()]
+        accounts.append(figures)
+    return {
+        "process": process,
+        "pid": os.getpid(),
+        "accounts": accounts,
+        "counters": dict(recorder.counters),
+        "distributions": {name: asdict(found) for name, found in recorder.distributions.items()},
+    }
+
+
+@contextmanager
+def child_profile(name: str) -> Iterator[None]:
+    """Around the whole work of a worker process: records if the parent does, and hands over at the end."""
+    folder = os.environ.get(PARTS)
+    if folder is None:
+        yield
+        return
+    recorder = Recorder()
+    try:
+        with recorder:
+            yield
+    finally:
+        offset = time.time() - recorder.clock()
+        if Path(folder).is_dir():  # else the parent is gone, and nobody wants it
+            target = Path(folder) / f"{os.getpid()}.json"
+            part = target.with_suffix(".part")
+            part.write_text(json.dumps(_part(recorder, f"{name}-{os.getpid()}", offset)), encoding="utf-8")
+            part.replace(target)
+
+
+class Profiler:
+    """Records while it is entered: spans of all threads, the system, and children that use child_profile()."""
+
+    def __init__(self, clock: Clock = time.perf_counter, sample_every_s: float = 1.0) -> None:
+        self.recorder = Recorder(clock)
+        self._sampler = SystemSampler(clock, sample_every_s, self._so_far)
+        self._folder = ""
+        self._began_unix = 0.0
+        self._parts: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Profiler:
+        self._folder = tempfile.mkdtemp(prefix="maple-profile-")
+        os.environ[PARTS] = self._folder
+        self.recorder.__enter__()
+        self._began_unix = time.time()
+        self._sampler.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sampler.__exit__(kind, error, trace)
+        self.recorder.__exit__(kind, error, trace)
+        os.environ.pop(PARTS, None)
+        offset = self._began_unix - self.recorder.began
+        self._parts = [_part(self.recorder, "main", offset), *self._children()]
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _so_far(self) -> dict[str, Any]:
+        """Self time by span of the thread that entered, for the timeline."""
+        spans: dict[str, float] = {}
+        for _, node in self.recorder.accounts[0].root.walk():
+            spans[node.name] = spans.get(node.name, 0.0) + node.self_s
+        return {"spans": spans}
+
+    def _children(self) -> list[dict[str, Any]]:
+        files = sorted(Path(self._folder).glob("*.json"))
+        return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+    def profile(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """All that was found, as one JSON tree; `facts` are what the caller knows: counts and settings."""
+        recorder, began, counters = self.recorder, self._began_unix, dict[str, float]()
+        distributions: dict[str, Distribution] = {}
+        accounts = [account for part in self._parts for account in part["accounts"]]
+        for account in accounts:
+            account["began"] -= began
+            account["events"] = [[name, first - began, last - began] for name, first, last in account["events"]]
+        for part in self._parts:
+            for name, amount in part["counters"].items():
+                counters[name] = counters.get(name, 0.0) + amount
+            for name, found in part["distributions"].items():
+                buckets = {int(bucket): number for bucket, number in found["buckets"].items()}
+                distributions.setdefault(name, Distribution()).merge(Distribution(**{**found, "buckets": buckets}))
+        samples = [{**sample, "at": sample["at"] - recorder.began} for sample in self._sampler.samples]
+        return {
+            "format": 1,
+            "began_unix": began,
+            "wall_s": recorder.ended - recorder.began,
+            "facts": facts,
+            "accounts": accounts,
+            "counters": counters,
+            "distributions": {name: asdict(found) for name, found in distributions.items()},
+            "system": summarize_samples(samples),
+            "samples": samples,
+        }

@@ -1,0 +1,101 @@
+"""The tuner: within 5 % of the whole grid on surfaces whose best is known, and on a real run of seconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from maple.bench.tune import Setting, Tried, neighbours, race, start_grid, tune, write_preset
+from maple.core.config import load_config, preset_names
+from maple.core.errors import ConfigError
+
+Surface = Callable[[Setting], float]
+
+
+def _saturating(best_tables: float, best_threads: float) -> Surface:
+    """More tables pay until the cache is full, more threads until they stand in each other's way."""
+
+    def speed(setting: Setting) -> float:
+        off = math.log2(setting.tables / best_tables)
+        crowd = (setting.threads - best_threads) / best_threads
+        return 1e5 * math.exp(-0.06 * off * off) * math.exp(-0.5 * crowd * crowd)
+
+    return speed
+
+
+def _grid(cores: int) -> list[Setting]:
+    return [Setting(t, 2**n) for t in range(1, cores + 1) for n in range(5, 15)]
+
+
+class _Machine:
+    """Measures a surface with noise, on a machine that others use too; has time for 120 slices."""
+
+    def __init__(self, speed: Surface, seed: int) -> None:
+        self.speed, self.rng, self.slices = speed, np.random.default_rng(seed), 0
+
+    def __call__(self, setting: Setting) -> float:
+        self.slices += 1
+        drift = 1 + 0.2 * math.sin(self.slices / 9)
+        return self.speed(setting) * drift * float(self.rng.normal(1, 0.02))
+
+    def left(self) -> float:
+        return 1 - self.slices / 120
+
+
+def _silent(_: list[Tried]) -> None:
+    return
+
+
+@pytest.mark.parametrize("cores", [2, 8, 32])
+@pytest.mark.parametrize("surface", [(90.0, 1.0), (700.0, 2.0), (2000.0, 6.0), (12000.0, 30.0)])
+def test_within_five_percent_of_the_whole_grid(cores: int, surface: tuple[float, float]) -> None:
+    tables, threads = surface
+    speed = _saturating(tables, min(threads, cores))
+    best = max(map(speed, _grid(cores)))
+    for seed in range(5):
+        machine = _Machine(speed, seed)
+        found = race(machine, start_grid(cores), lambda s: neighbours(s, cores), machine.left, _silent)
+        assert speed(found[0].setting) >= 0.95 * best
+        assert machine.slices <= 120
+
+
+def test_the_clear_winner_ends_the_race_early() -> None:
+    slices = 0
+
+    def measure(setting: Setting) -> float:
+        nonlocal slices
+        slices += 1
+        return 100.0 if setting == Setting(1, 64) else 1.0
+
+    found = race(measure, [Setting(1, 64), Setting(1, 256)], lambda _: [], lambda: 1 - slices / 1000, _silent)
+    assert found[0].setting == Setting(1, 64)
+    assert slices < 20
+
+
+def test_neighbours_stay_within_the_machine() -> None:
+    assert set(neighbours(Setting(1, 16), 1)) == {Setting(1, 32)}
+    assert set(neighbours(Setting(2, 64), 3)) == {Setting(2, 32), Setting(2, 128), Setting(1, 64), Setting(3, 64)}
+    assert all(s.threads <= 2 for s in start_grid(2))
+
+
+def test_a_real_run_is_tuned_and_the_preset_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path))
+    small = ["net.hidden=[16, 8]", "afterstate.horizon=720", "game.fantasyland=off"]
+    rows = tune(load_config("ofc", settings=small), 2, 3.0, _silent)
+    assert rows[0].speeds
+    assert len({row.setting for row in rows}) == len(rows)
+    with pytest.raises(ConfigError, match="there is no preset 'tuned'"):
+        load_config("ofc", "tuned")
+    path = write_preset("ofc", "tuned", {"ppo": {"epochs": 3}, **rows[0].setting.as_dict()}, "a test")
+    config = load_config("ofc", "tuned")
+    assert (config.tables, config.threads) == (rows[0].setting.tables, rows[0].setting.threads)
+    assert config.ppo.epochs == 3
+    assert "tuned" in preset_names("ofc")
+    assert "tuned" not in preset_names()
+    Path(path).write_text("- a list\n")
+    with pytest.raises(ConfigError, match="has no settings"):
+        load_config("ofc", "tuned")
