@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from maple.arena.native import NativeArena
-from maple.core.config import load_config
+from maple.core.sources import gather
 from maple.core.threads import Team
 from maple.games import entry, make_game
 from maple.runs.store import RunFolder, default_runs_dir
@@ -58,7 +59,9 @@ def train(
     is then saved, by answering False.
     """
     flags = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
-    config = load_config(game, preset, settings, entry(game).defaults, flags)
+    config = gather(
+        game, defaults=entry(game).defaults, preset=preset, environment=os.environ, settings=settings, flags=flags
+    ).config
     folder = RunFolder(Path(runs_dir or default_runs_dir()) / run)
     train_run(config, folder, progress or (lambda _: True))
     return load_agent(folder.path)

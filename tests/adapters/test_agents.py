@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from maple.adapters import aec_env, gym_env
-from maple.core.config import load_config
 from maple.core.errors import ActionError
+from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.nets.seen import Seen

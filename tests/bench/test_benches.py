@@ -9,7 +9,8 @@ from maple.bench.peers.sb3 import ENVS, STEPS, Sb3Side
 from maple.bench.roofline import bench_roofline
 from maple.bench.strength import bench_strength
 from maple.bench.train import MapleSide, bench_train
-from maple.core.config import Config, load_config
+from maple.core.config import Config
+from maple.core.sources import load_config
 
 SMALL = ["tables=48", "net.hidden=[16, 8]", "afterstate.horizon=720", "ppo.horizon=720", "ppo.minibatch=128"]
 

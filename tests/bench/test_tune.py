@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from maple.bench.tune import Setting, Tried, neighbours, race, start_grid, tune, write_preset
-from maple.core.config import load_config, preset_names
+from maple.core.config import preset_names
 from maple.core.errors import ConfigError
+from maple.core.sources import load_config
 
 Surface = Callable[[Setting], float]
 

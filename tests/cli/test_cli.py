@@ -20,6 +20,8 @@ TINY = [
     "--set",
     "afterstate.horizon=720",
     "--set",
+    "afterstate.minibatch=240",
+    "--set",
     "probe_hands=30",
 ]
 

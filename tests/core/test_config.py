@@ -9,8 +9,9 @@ import pytest
 from pydantic import BaseModel
 
 import maple
-from maple.core.config import Config, load_config, preset_names
+from maple.core.config import Config, preset_names
 from maple.core.errors import ConfigError, GameError
+from maple.core.sources import load_config
 from maple.games import GAMES, game_settings, make_game
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from maple.core.config import Config, load_config
+from maple.core.config import Config
+from maple.core.sources import load_config
 from maple.core.threads import Team, meet
 from maple.games import make_game
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update

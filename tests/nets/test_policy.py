@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from maple.core.config import Config, load_config
+from maple.core.config import Config
+from maple.core.sources import load_config
 from maple.core.step import Keys
 from maple.core.threads import Team
 from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from maple.core.config import load_config
+from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.nets.seen import Seen

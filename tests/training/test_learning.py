@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maple.core.config import load_config
+from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.training.build import build_trainer

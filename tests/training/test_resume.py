@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from maple.core.config import load_config
 from maple.core.errors import CheckpointError, ConfigError, RunError
+from maple.core.sources import load_config
 from maple.runs.store import RunFolder
 from maple.training import keeper
 from maple.training.agent import load_agent

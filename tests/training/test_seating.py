@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maple.core.config import load_config
 from maple.core.errors import ConfigError
+from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.training.build import build_trainer

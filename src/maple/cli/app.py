@@ -24,7 +24,7 @@ app = typer.Typer(
 
 
 def _add_commands() -> None:
-    from maple.cli import bench, compare, doctor, evaluate, export, games, profile, runs, train, tune
+    from maple.cli import bench, compare, config, doctor, evaluate, export, games, profile, runs, train, tune
 
     app.command("games")(games.games)
     app.command("train")(train.train)
@@ -36,6 +36,7 @@ def _add_commands() -> None:
     app.command("doctor")(doctor.doctor)
     app.add_typer(bench.app, name="bench")
     app.add_typer(runs.app, name="runs")
+    app.add_typer(config.app, name="config")
 
 
 _add_commands()

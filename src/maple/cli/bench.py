@@ -11,8 +11,9 @@ from maple.bench.measure import machine_lock
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, print_table
 from maple.cli.sitting import compile_kernels
-from maple.core.config import Config, load_config
+from maple.core.config import Config
 from maple.core.errors import ConfigError, nearest
+from maple.core.sources import load_config
 from maple.games import entry
 
 __all__ = ["app"]

@@ -10,8 +10,9 @@ import typer
 from maple.cli.options import JsonOption, SetOption
 from maple.cli.output import notes, print_json, print_table, results
 from maple.cli.sitting import compile_kernels
-from maple.core.config import Config, load_config
+from maple.core.config import Config
 from maple.core.errors import ConfigError
+from maple.core.sources import load_config
 from maple.games import entry, make_game
 
 __all__ = ["compare", "side_config"]

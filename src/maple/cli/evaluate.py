@@ -10,8 +10,8 @@ from rich.progress import Progress
 
 from maple.cli.options import JsonOption, RunsDirOption, SetOption
 from maple.cli.output import notes, print_json, print_table
-from maple.core.config import load_config
 from maple.core.errors import ConfigError, GameError, RunError
+from maple.core.sources import load_config
 
 if TYPE_CHECKING:
     from maple.core.threads import Team

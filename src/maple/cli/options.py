@@ -11,6 +11,7 @@ from maple.core.errors import ConfigError
 
 __all__ = [
     "AlgoOption",
+    "ConfigOption",
     "GameArgument",
     "JsonOption",
     "PresetOption",
@@ -35,6 +36,9 @@ WorkersOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs live [default: runs, or $MAPLE_RUNS_DIR].")]
 SeedOption = Annotated[int | None, typer.Option(help="The seed of everything random.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="A YAML file of settings.", metavar="FILE", dir_okay=False)
+]
 PresetOption = Annotated[
     str | None,
     typer.Option(help="Settings that go together: speed, balance, sb3, tuned (by maple tune), or a YAML file."),

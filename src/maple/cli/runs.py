@@ -13,8 +13,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from maple.cli.options import JsonOption, RunsDirOption
 from maple.cli.output import notes, print_json, print_table, results
+from maple.core.config import flat
 from maple.core.errors import RunError
-from maple.runs.listing import RunSummary, flat, list_runs, summarize
+from maple.runs.listing import RunSummary, list_runs, summarize
 from maple.runs.store import RunFolder, default_runs_dir, find_run
 
 __all__ = ["app"]

@@ -86,7 +86,8 @@ def _train(config: Config, folder: RunFolder, company: Company, messages: Messag
             mirror.changed()
 
     profiler = Profiler() if company.profile or company.perf_every else None
-    with LiveTraining(show=not company.quiet) as live, profiler or nullcontext():
+    shown = config.log.enabled and config.log.console and not company.quiet
+    with LiveTraining(show=shown) as live, profiler or nullcontext():
         tell = _with_lines(messages.watching(live), profiler, company.perf_every)
         last = train_run(config, folder, tell, start_from=company.donor, warn=warn, saved=saved)
     if profiler is not None and company.profile:

@@ -12,6 +12,7 @@ import typer
 from maple.cli.detach import go_on_alone
 from maple.cli.options import (
     AlgoOption,
+    ConfigOption,
     GameArgument,
     JsonOption,
     PresetOption,
@@ -23,9 +24,10 @@ from maple.cli.options import (
 )
 from maple.cli.output import notes, print_json
 from maple.cli.sitting import Company, sit
-from maple.core.config import load_config
+from maple.core.sources import gather
 from maple.games import entry, make_game
 from maple.runs.notify import addresses
+from maple.runs.storage import storage_url
 from maple.runs.store import RunFolder, default_runs_dir
 
 __all__ = ["train"]
@@ -49,6 +51,7 @@ def train(
     minutes: Annotated[float | None, typer.Option(help="End after so many minutes of training. [default: 5]")] = None,
     seed: SeedOption = None,
     preset: PresetOption = None,
+    config_file: ConfigOption = None,
     algo: AlgoOption = None,
     opponents: Annotated[
         str | None, typer.Option(help="Who sits opposite, by weight: self:0.5,past:0.3,random:0.2 [default: self].")
@@ -100,14 +103,22 @@ def train(
         minutes = DEFAULT_MINUTES
     flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     flags["workers"] = worker_flag(workers)
-    config = load_config(game, preset, settings, entry(game).defaults, flags)
+    config = gather(
+        game,
+        defaults=entry(game).defaults,
+        preset=preset,
+        file=config_file,
+        environment=os.environ,
+        settings=settings,
+        flags=flags,
+    ).config
     spec = make_game(game, config.game).spec
     folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{run_name(game)}-%Y%m%d-%H%M%S")))
     company = Company(
         opponents=tuple(name for name in FINAL_OPPONENTS if evaluate and name in spec.opponents),
         donor=find_checkpoint(start_from, runs_dir) if start_from else None,
         addresses=tuple(addresses(notify or [], os.environ)),
-        storage=storage,
+        storage=storage_url(storage, os.environ),
         profile=profile_name or ("profile" if profile else None),
         perf_every=perf_every,
         quiet=json,

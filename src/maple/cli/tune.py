@@ -9,7 +9,8 @@ import typer
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, print_table, results
 from maple.cli.sitting import compile_kernels
-from maple.core.config import Config, assign, load_config, preset_settings
+from maple.core.config import Config, assign, preset_settings
+from maple.core.sources import load_config
 from maple.games import entry, make_game
 
 if TYPE_CHECKING:

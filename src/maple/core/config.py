@@ -1,7 +1,7 @@
 """Settings: one typed, frozen tree, parsed once at the edge.
 
-Later wins: defaults < the game's own defaults < preset < `--set key=value` < flags. Every field is read somewhere; a
-test holds that, and unknown keys are errors.
+`core/sources.py` says where settings come from. Every field is read somewhere; a test holds that, and unknown keys are
+errors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from maple.core.errors import ConfigError, nearest
 
@@ -28,15 +28,24 @@ __all__ = [
     "SnapshotConfig",
     "WorkerConfig",
     "assign",
-    "load_config",
+    "flat",
+    "known_keys",
     "preset_names",
     "preset_settings",
     "user_presets",
+    "validated",
 ]
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _fits(section: Any) -> Any:
+    """A minibatch that is larger than what is collected would never be learned from."""
+    if section.minibatch > section.horizon:
+        raise ValueError(f"minibatch {section.minibatch} is larger than horizon {section.horizon}")
+    return section
 
 
 class NetConfig(_Section):
@@ -75,6 +84,7 @@ class PpoConfig(_Section):
     augment: bool = Field(
         False, description="learn from an equivalent decision (suits renamed) instead of the one played"
     )
+    _fits = model_validator(mode="after")(_fits)
 
 
 class AfterstateConfig(_Section):
@@ -88,6 +98,7 @@ class AfterstateConfig(_Section):
     epsilon: float = Field(0.1, ge=0, le=1, description="share of decisions that explore")
     temperature: float = Field(0.1, gt=0, description="of the softmax that exploration draws from, in rewards")
     caution: float = Field(2.5, ge=0, description="how much reward a player gives to avoid the game's risk (a foul)")
+    _fits = model_validator(mode="after")(_fits)
 
 
 class PracticeConfig(_Section):
@@ -116,8 +127,12 @@ class SnapshotConfig(_Section):
 
 
 class LogConfig(_Section):
-    """What is written of each update, besides events.jsonl."""
+    """What is shown and written of updates."""
 
+    enabled: bool = Field(True, description="false turns off both console and file")
+    console: bool = Field(True, description="show progress")
+    file: bool = Field(True, description="write events.jsonl, which `maple runs` reads, and the two below")
+    every: int = Field(1, ge=1, description="write every so many updates")
     csv: bool = Field(True, description="progress.csv in the run's folder")
     tensorboard: bool | None = Field(None, description="event files for TensorBoard; where it is installed, if not set")
 
@@ -201,19 +216,14 @@ def assign(tree: dict[str, Any], key: str, text: str) -> None:
         raise ConfigError(f"--set {key}={text}: the value cannot be read; quote it if it is a text") from None
 
 
-def _merge(into: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    for key, value in extra.items():
-        old = into.get(key)
-        into[key] = _merge(dict(old), value) if isinstance(old, dict) and isinstance(value, Mapping) else value
-    return into
-
-
-def _known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+def known_keys(model: type[BaseModel] | None = None, prefix: str = "") -> list[str]:
+    """Every setting there is, by dotted key."""
+    model = model or Config
     keys = []
     for name, field in model.model_fields.items():
         inner = field.annotation
         below = isinstance(inner, type) and issubclass(inner, BaseModel)
-        keys += _known_keys(inner, f"{prefix}{name}.") if below else [prefix + name]  # type: ignore[arg-type]
+        keys += known_keys(inner, f"{prefix}{name}.") if below else [prefix + name]  # type: ignore[arg-type]
     return keys
 
 
@@ -222,30 +232,21 @@ def _sentence(error: ValidationError) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"there is no setting {key!r}; {nearest(key, _known_keys(Config))}"
+        return f"there is no setting {key!r}; {nearest(key, known_keys())}"
     return f"{key} = {first['input']!r} cannot be used: {first['msg'].lower()}"
 
 
-def load_config(
-    name: str,
-    preset: str | None = None,
-    settings: list[str] | None = None,
-    defaults: Mapping[str, Any] | None = None,
-    flags: Mapping[str, Any] | None = None,
-) -> Config:
-    """Build the config of a run of game `name`; `settings` are `key=value` texts."""
-    tree: dict[str, Any] = _merge({"name": name}, defaults or {})
-    if preset is not None:
-        _merge(tree, preset_settings(preset, name))
-    for text in settings or []:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {text!r} has no value; write it as key=value, such as --set game.seats=2")
-        assign(tree, key.strip(), value.strip())
-    _merge(tree, {key: value for key, value in (flags or {}).items() if value is not None})
-    if "env" in tree:  # what an env is made with: the options of a game of the user's own
-        _merge(tree, {"game": tree.pop("env")})
+def validated(tree: Mapping[str, Any]) -> Config:
+    """The config that a tree of settings means, or a sentence about its first mistake."""
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_sentence(error)) from None
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree of settings by dotted keys."""
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return leaves

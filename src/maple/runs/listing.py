@@ -9,7 +9,7 @@ from typing import Any
 
 from maple.runs.store import RunFolder
 
-__all__ = ["RunSummary", "flat", "list_runs", "summarize"]
+__all__ = ["RunSummary", "list_runs", "summarize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,3 @@ def _folders(base: Path) -> Iterator[RunFolder]:
 def list_runs(base: Path) -> list[RunSummary]:
     """All runs of a folder, those that changed last first."""
     return sorted((summarize(folder) for folder in _folders(base)), key=lambda run: -run.changed)
-
-
-def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A tree of settings by dotted keys."""
-    leaves: dict[str, Any] = {}
-    for key, value in tree.items():
-        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return leaves

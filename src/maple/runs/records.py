@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from maple.core.config import flat
 from maple.core.errors import MissingExtraError
-from maple.runs.listing import flat
 
 __all__ = ["Recorder", "tensorboard_is_there"]
 

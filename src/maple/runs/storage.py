@@ -13,14 +13,14 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
 from maple.core.errors import ConfigError, MissingExtraError, RunError
 
-__all__ = ["Mirror", "Place", "fetch_run", "open_place"]
+__all__ = ["Mirror", "Place", "fetch_run", "open_place", "storage_url"]
 
 RECORDS = ("config.json", "machine.json", "events.jsonl", "evaluations.jsonl", "progress.csv", "log.txt")
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
@@ -68,6 +68,29 @@ class Place:
         """Remove a folder, if it is there."""
         with contextlib.suppress(FileNotFoundError):
             self._fs.rm(self._at(folder), recursive=True)
+
+
+def storage_url(given: str | None, environment: Mapping[str, str]) -> str | None:
+    """Where to mirror a run: as given, or MAPLE_STORAGE_URL, or the bucket that CLOUD_PROVIDER and its name say."""
+    if given or environment.get("MAPLE_STORAGE_URL"):
+        return given or environment["MAPLE_STORAGE_URL"]
+    provider = environment.get("CLOUD_PROVIDER", "").lower()
+    if provider in ("", "none", "local"):
+        return None
+    schemes = {
+        "gcs": ("gs", "GCS_BUCKET"),
+        "gcp": ("gs", "GCS_BUCKET"),
+        "aws": ("s3", "S3_BUCKET"),
+        "s3": ("s3", "S3_BUCKET"),
+    }
+    if provider not in schemes:
+        raise ConfigError(f"the environment's CLOUD_PROVIDER = {provider!r} cannot be used; write gcs, aws or none")
+    scheme, name = schemes[provider]
+    if not environment.get(name):
+        raise ConfigError(
+            f"the environment's CLOUD_PROVIDER is {provider}, but {name} is not set; name the bucket there"
+        )
+    return f"{scheme}://{environment[name]}"
 
 
 def open_place(url: str) -> Place:

@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from maple.core.config import Config
+from maple.core.config import Config, flat
 from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
 from maple.perf.spans import span
-from maple.runs.listing import flat
 from maple.runs.machine import describe_machine
 from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
@@ -36,7 +35,7 @@ __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
 FREE_TO_CHANGE = (
     *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands"),
-    *("log.csv", "log.tensorboard"),
+    *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard"),
     *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths"),
 )
 RECENT_S = 10.0
@@ -149,9 +148,10 @@ def train_run(
 
 
 def _recorder(config: Config, run: RunFolder, trainer: Trainer, warn: Callable[[str], None]) -> Recorder:
-    tensorboard = tensorboard_is_there() if config.log.tensorboard is None else config.log.tensorboard
-    first = trainer.counters.steps
-    return Recorder(run.path, first, as_csv=config.log.csv, tensorboard=tensorboard, warn=warn)
+    log, first = config.log, trainer.counters.steps
+    wanted = log.enabled and log.file
+    tensorboard = wanted and (tensorboard_is_there() if log.tensorboard is None else log.tensorboard)
+    return Recorder(run.path, first, as_csv=wanted and log.csv, tensorboard=tensorboard, warn=warn)
 
 
 def _donor(path: Path, config: Config) -> Checkpoint:
@@ -251,8 +251,11 @@ class _Session:
         games, seats = self.window.games()
         self.last = self._progress(update.progress, update.figures, self.game.summarize(games, seats))
         record = {**asdict(self.last), "act_s": update.act_s, "learn_s": update.learn_s}
-        self.run.append("events.jsonl", {"event": "update", **record})
-        self.recorder.add(self.last.steps, record)
+        log = self.config.log
+        due = update.counters.updates % log.every == 0 or update.progress >= 1.0
+        if log.enabled and log.file and due:
+            self.run.append("events.jsonl", {"event": "update", **record})
+            self.recorder.add(self.last.steps, record)
 
     def _progress(self, progress: float, figures: dict[str, float], game: dict[str, float]) -> Progress:
         counters = self.trainer.counters

@@ -1,0 +1,148 @@
+"""Where settings come from, and in which order: later wins.
+
+defaults < the game's own < preset < YAML file < environment < `--set key=value` < flags
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from maple.core.config import Config, assign, flat, known_keys, preset_settings, validated
+from maple.core.errors import ConfigError, nearest
+
+__all__ = ["ENVIRONMENT", "Sourced", "from_environment", "from_file", "gather", "load_config"]
+
+PREFIX = "MAPLE_"
+# Variables with Maple's prefix that are not settings of a run.
+NOT_SETTINGS = ("MAPLE_RUNS_DIR", "MAPLE_CACHE_DIR", "MAPLE_CONFIG_DIR", "MAPLE_NOTIFY_URL", "MAPLE_STORAGE_URL")
+# Names that other training programs use, and what they are here.
+ENVIRONMENT = {
+    "NUM_ENVS": "tables",
+    "USE_SUBPROC_ENVS": "workers.count",
+    "TRAIN_LOG_ENABLED": "log.enabled",
+    "TRAIN_LOG_TO_CONSOLE": "log.console",
+    "TRAIN_LOG_TO_FILE": "log.file",
+    "LOG_EVERY": "log.every",
+}
+_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """A config, and for each setting that is not a default what it came from."""
+
+    config: Config
+    source: dict[str, str]
+
+    def rows(self) -> list[tuple[str, Any, str]]:
+        """Every setting with its value and its source."""
+        values = flat(self.config.model_dump())
+        return [(key, value, self._source(key)) for key, value in values.items()]
+
+    def _source(self, key: str) -> str:
+        return self.source.get(key, "default")
+
+
+def from_file(path: Path) -> dict[str, Any]:
+    """The settings of a YAML file."""
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; give --config a YAML file") from None
+    except (ValueError, yaml.YAMLError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        where = f", line {line + 1}" if line is not None else ""
+        raise ConfigError(f"{path}{where} is not YAML; write settings as `key: value`, a line each") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path} has no settings; write them as `key: value`, a line each")
+    return tree
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Settings by dotted key: MAPLE_PPO__CLIP=0.1 is ppo.clip=0.1, and some names of other programs are understood."""
+    found = {}
+    for name, key in ENVIRONMENT.items():
+        if environment.get(name):
+            found[key] = _as_setting(name, environment[name])
+    known = known_keys()
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in NOT_SETTINGS:
+            key = name.removeprefix(PREFIX).lower().replace("__", ".")
+            if key not in known and not key.startswith(("game.", "env.")):
+                raise ConfigError(f"the environment's {name} is no setting ({key!r}); {nearest(key, known)}")
+            found[key] = environment[name]
+    return found
+
+
+def _as_setting(name: str, text: str) -> str:
+    if name != "USE_SUBPROC_ENVS":
+        return text
+    if text.lower() not in (*_YES, *_NO):
+        raise ConfigError(f"the environment's {name} = {text!r} cannot be used; write 1 or 0")
+    return "auto" if text.lower() in _YES else "0"
+
+
+def gather(
+    name: str,
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    preset: str | None = None,
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    settings: list[str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Sourced:
+    """The config of a run of game `name` from all its sources, and where each setting came from."""
+    layers: list[tuple[str, dict[str, Any]]] = [("the game", dict(defaults or {}))]
+    if preset is not None:
+        layers.append((f"preset {preset}", preset_settings(preset, name)))
+    if file is not None:
+        layers.append((str(file), from_file(file)))
+    layers.append(("environment", _tree(from_environment(environment or {}))))
+    layers.append(("--set", _tree(dict(map(_pair, settings or [])))))
+    layers.append(("flag", {key: value for key, value in (flags or {}).items() if value is not None}))
+    tree: dict[str, Any] = {"name": name}
+    source = {"name": "flag"}
+    for label, layer in layers:
+        if "env" in layer:  # what an env is made with: the options of a game of the user's own
+            layer = {**layer, "game": {**layer.get("game", {}), **layer.pop("env")}}
+        _merge(tree, layer)
+        source |= dict.fromkeys(flat(layer), label)
+    return Sourced(validated(tree), source)
+
+
+def load_config(
+    name: str,
+    preset: str | None = None,
+    settings: list[str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Config:
+    """The config of a run of game `name`, without file and environment; `settings` are `key=value` texts."""
+    return gather(name, defaults=defaults, preset=preset, settings=settings, flags=flags).config
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--set {text!r} has no value; write it as key=value, such as --set game.seats=2")
+    return key.strip(), value.strip()
+
+
+def _tree(texts: Mapping[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, text in texts.items():
+        assign(tree, key, text)
+    return tree
+
+
+def _merge(into: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    for key, value in extra.items():
+        old = into.get(key)
+        into[key] = _merge(dict(old), value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return into

@@ -1,0 +1,76 @@
+"""Settings from files and the environment: order, names, mistakes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from maple.core.errors import ConfigError
+from maple.core.sources import ENVIRONMENT, from_environment, gather
+
+
+def test_each_source_beats_the_one_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yml"
+    file.write_text("ppo:\n  epochs: 5\n  clip: 0.3\nseed: 2\n")
+    found = gather(
+        "ofc",
+        defaults={"practice": []},
+        preset="sb3",
+        file=file,
+        environment={"MAPLE_PPO__CLIP": "0.4", "MAPLE_SEED": "3", "PATH": "/bin"},
+        settings=["seed=4"],
+        flags={"minutes": 1.0, "steps": None},
+    )
+    assert (found.config.ppo.minibatch, found.config.ppo.epochs, found.config.ppo.clip) == (256, 5, 0.4)
+    assert (found.config.seed, found.config.minutes) == (4, 1.0)
+    rows = {key: (value, source) for key, value, source in found.rows()}
+    assert rows["ppo.minibatch"] == (256, "preset sb3")
+    assert rows["ppo.epochs"] == (5, str(file))
+    assert rows["ppo.clip"] == (0.4, "environment")
+    assert rows["seed"] == (4, "--set")
+    assert rows["minutes"] == (1.0, "flag")
+    assert rows["practice"] == ([], "the game")
+    assert rows["afterstate.lam"][1] == "default"
+
+
+def test_names_of_other_programs_are_understood() -> None:
+    values = {"NUM_ENVS": "64", "LOG_EVERY": "5", "TRAIN_LOG_TO_CONSOLE": "0", "TRAIN_LOG_TO_FILE": "false"}
+    config = gather("ofc", environment={**values, "TRAIN_LOG_ENABLED": "1", "USE_SUBPROC_ENVS": "1"}).config
+    assert (config.tables, config.log.every, config.log.console, config.log.file) == (64, 5, False, False)
+    assert (config.log.enabled, config.workers.count) == (True, "auto")
+    assert gather("ofc", environment={"USE_SUBPROC_ENVS": "0"}).config.workers.count == 0
+    assert set(from_environment(dict.fromkeys(ENVIRONMENT, "1"))) == set(ENVIRONMENT.values())
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"MAPLE_PPO__CLIPP": "1"}, "MAPLE_PPO__CLIPP is no setting ('ppo.clipp'); did you mean 'ppo.clip'"),
+        ({"MAPLE_SEED": "many"}, "seed = 'many' cannot be used"),
+        ({"USE_SUBPROC_ENVS": "maybe"}, "USE_SUBPROC_ENVS = 'maybe' cannot be used"),
+    ],
+)
+def test_mistakes_in_the_environment_get_a_sentence(environment: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        gather("ofc", environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("ppo: [1", "is not YAML"), ("just words", "has no settings"), ("ppoo:\n  clip: 1\n", "no setting 'ppoo'")],
+)
+def test_mistakes_in_a_file_get_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=sentence):
+        gather("ofc", file=file)
+    with pytest.raises(ConfigError, match="cannot read"):
+        gather("ofc", file=tmp_path / "none.yml")
+
+
+@pytest.mark.parametrize("section", ["ppo", "afterstate"])
+def test_values_that_cannot_work_together_are_refused(section: str) -> None:
+    with pytest.raises(ConfigError, match="minibatch"):
+        gather("ofc", settings=[f"{section}.horizon=1000", f"{section}.minibatch=2000"])
