@@ -81,15 +81,20 @@ def check_memory(config: Config, game: Game, free: int | None = None) -> Need:
 
 
 def _what_fits(config: Config, game: Game, room: int) -> str:
-    """The largest halving of tables and horizon that fits."""
-    tables, horizon = config.tables or AUTO_TABLES, config.horizon
+    """The most tables that fit, by halves, and if not even one does a shorter horizon."""
+    tables = config.tables or AUTO_TABLES
+    while tables > 1:
+        tables //= 2
+        if estimate(config.model_copy(update={"tables": tables}), game).total <= room:
+            return f"--set tables={tables} would fit"
     section = "ppo" if config.algo == "ppo" else "afterstate"
-    while tables > 1 or horizon > 16:
-        tables, horizon = max(1, tables // 2), max(16, horizon // 2)
-        changed = getattr(config, section).model_copy(update={"horizon": horizon})
-        smaller = config.model_copy(update={"tables": tables, section: changed})
-        if estimate(smaller, game).total <= room:
-            return f"--set tables={tables} --set {section}.horizon={horizon} would fit"
+    recipe = getattr(config, section)
+    horizon = recipe.horizon
+    while horizon > recipe.minibatch:
+        horizon = max(recipe.minibatch, horizon // 2)
+        changed = recipe.model_copy(update={"horizon": horizon})
+        if estimate(config.model_copy(update={"tables": 1, section: changed}), game).total <= room:
+            return f"--set tables=1 --set {section}.horizon={horizon} would fit"
     return "free some memory, or choose a smaller network"
 
 
