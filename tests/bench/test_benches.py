@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 from maple.bench.game import bench_game
+from maple.bench.inference import bench_inference
+from maple.bench.logging import LEVELS, bench_logging
 from maple.bench.peers.sb3 import ENVS, STEPS, Sb3Side
+from maple.bench.profiler import bench_profiler
 from maple.bench.roofline import bench_roofline
 from maple.bench.strength import bench_strength
+from maple.bench.suites import run_suites
 from maple.bench.train import MapleSide, bench_train
 from maple.core.config import Config
 from maple.core.sources import load_config
@@ -57,3 +63,34 @@ def test_the_peer_learns_in_whole_updates() -> None:
         assert side.slice(0.01) > 0
         assert side.model.num_timesteps == ENVS * 64
         assert STEPS == 2048
+
+
+def test_suites_stand_beside_peers_and_limits() -> None:
+    found = run_suites(["games", "inference"], _config(), 1, 1.0, lambda _: None)
+    assert [row["suite"] for row in found["rows"]] == ["games", "inference"]
+    for row in found["rows"]:
+        assert row["per_s"] > 0
+        assert row["of_limit"] == pytest.approx(row["per_s"] / row["limit_per_s"])
+        assert row["ratio_ci95"][0] <= row["ratio"] <= row["ratio_ci95"][1]
+    assert found["machine"]["versions"]["torch"]
+
+
+def test_inference_alone() -> None:
+    found = bench_inference(_config(), 0.1)
+    assert found["decisions_per_s"] > 0
+    assert found["batch"] == 48
+
+
+def test_what_the_profiler_costs_is_measured_both_ways() -> None:
+    found = bench_profiler(_config(), 0.5)
+    assert found["spans_per_s"] > 0
+    assert found["cost_by_count"] == pytest.approx(found["span_us"] / 1e6 * found["spans_per_s"])
+    assert found["ratio"] > 0
+
+
+def test_every_kind_of_logging_at_every_level() -> None:
+    found = bench_logging(_config(), 3.0, lambda _: None)
+    kinds = {"console", "file", "tensorboard"} if find_spec("tensorboard") else {"console", "file"}
+    wanted = {(kind, level) for kind in kinds for level in LEVELS} | {("none", "")}
+    assert {(row["to"], row["level"]) for row in found["rows"]} == wanted
+    assert found["rows"][0]["ratio"] == 1.0

@@ -13,7 +13,7 @@ from maple.bench.measure import machine
 from maple.core.threads import Team
 from maple.games import make_game
 
-__all__ = ["bench_game"]
+__all__ = ["GameSide", "bench_game"]
 
 WARM_UP = 40
 
@@ -43,39 +43,61 @@ class _Player:
         self.described += len(step.options.action) if step.options is not None else 0
 
 
+class GameSide:
+    """A game that plays on threads of its own, measured in slices."""
+
+    def __init__(
+        self, name: str, game_options: dict[str, Any], threads: int, tables: int, options: bool, seed: int
+    ) -> None:
+        self.players = [_Player(name, game_options, tables, i * tables, options, seed) for i in range(threads)]
+        for player in self.players:
+            for _ in range(WARM_UP):
+                player.play()
+            player.decisions = player.described = 0
+        self.wall_s = 0.0
+
+    @property
+    def bytes_per_decision(self) -> int:
+        """What is written for a decision: view, observation, mask, and the action that is read."""
+        spec = self.players[0].game.spec
+        return spec.view * 8 + spec.observation + spec.actions + 4
+
+    def slice(self, seconds: float) -> float:
+        """Play for `seconds`; returns decisions a second."""
+        started, before = time.perf_counter(), sum(player.decisions for player in self.players)
+
+        def play_on(player: _Player) -> None:
+            while time.perf_counter() - started < seconds:
+                player.play()
+
+        others = [threading.Thread(target=play_on, args=(player,)) for player in self.players[1:]]
+        for other in others:
+            other.start()
+        play_on(self.players[0])
+        for other in others:
+            other.join()
+        wall = time.perf_counter() - started
+        self.wall_s += wall
+        return (sum(player.decisions for player in self.players) - before) / wall
+
+
 def bench_game(
     name: str, game_options: dict[str, Any], threads: int, tables: int, seconds: float, options: bool, seed: int
 ) -> dict[str, Any]:
     """Decisions a second with observation and mask written, and with described options if asked; `tables` a thread."""
-    players = [_Player(name, game_options, tables, i * tables, options, seed) for i in range(threads)]
-    for player in players:
-        for _ in range(WARM_UP):
-            player.play()
-        player.decisions = player.described = 0
-    started = time.perf_counter()
-
-    def play_on(player: _Player) -> None:
-        while time.perf_counter() - started < seconds:
-            player.play()
-
-    others = [threading.Thread(target=play_on, args=(player,)) for player in players[1:]]
-    for other in others:
-        other.start()
-    play_on(players[0])
-    for other in others:
-        other.join()
-    wall = time.perf_counter() - started
-    decisions, described = sum(p.decisions for p in players), sum(p.described for p in players)
+    side = GameSide(name, game_options, threads, tables, options, seed)
+    speed = side.slice(seconds)
     found: dict[str, Any] = {
         "game": name,
-        "decisions_per_s": decisions / wall,
+        "decisions_per_s": speed,
         "threads": threads,
         "tables": tables * threads,
-        "seconds": wall,
+        "seconds": side.wall_s,
         "bound_by": "memory writes",
         "seed": seed,
         "machine": machine(),
     }
     if options:
-        found |= {"options_per_s": described / wall, "options_per_decision": described / decisions}
+        decisions, described = sum(p.decisions for p in side.players), sum(p.described for p in side.players)
+        found |= {"options_per_s": described / side.wall_s, "options_per_decision": described / decisions}
     return found

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from maple.bench.inference import record
 from maple.bench.measure import machine
 from maple.bench.train import MapleSide
 from maple.core.config import Config
-from maple.core.step import Keys
 from maple.games import make_game
 
 __all__ = ["bench_roofline"]
 
 ROUNDS = 5
-RECORDED = 15  # rounds of play: all streets of OFC's three seats
 
 
 def _per_row(work: Callable[[], int], seconds: float) -> float:
@@ -35,7 +34,7 @@ def bench_roofline(config: Config, seconds: float) -> dict[str, Any]:
     with MapleSide(config) as side:
         trainer, arena = side.trainer, side.trainer.arena
         side.slice(2.0)
-        views, keys, tables_per_row = _record(side)
+        views, keys, tables_per_row = record(side)
         action = np.zeros(arena.tables, np.int32)
         bot = make_game(config.name, config.game).bot("random")
 
@@ -77,19 +76,3 @@ def bench_roofline(config: Config, seconds: float) -> dict[str, Any]:
         "machine": machine(),
         "seed": config.seed,
     }
-
-
-def _record(side: MapleSide) -> tuple[list[Any], list[Keys], float]:
-    """The learner's rows of a hand's rounds, and how many tables play for each learned decision."""
-    trainer, views, keys, rows = side.trainer, [], [], 0
-    saved = trainer.arena.state()
-    for _ in range(RECORDED):
-        step = trainer.arena.recv()
-        player = None if trainer.seating.only_learner else trainer.seating.player[step.keys.table, step.keys.seat]
-        acted = trainer.actor.act(step, player)
-        views.append(step.view[acted.rows].copy())
-        keys.append(step.keys.take(acted.rows))
-        rows += len(acted.rows)
-        trainer.arena.send(acted.action)
-    trainer.arena.restore(saved)
-    return views, keys, RECORDED * trainer.arena.tables / rows

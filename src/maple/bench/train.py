@@ -57,11 +57,13 @@ class MapleSide:
         """Processor time of this process so far, less what its threads spent watching for each other."""
         return time.process_time() - self.team.watched_s
 
-    def slice(self, seconds: float) -> float:
+    def slice(self, seconds: float, after_update: Callable[[Update], None] | None = None) -> float:
         """Train for whole updates until `seconds` have passed; returns learned decisions a second."""
         began, cpu, steps = time.perf_counter(), self._worked_s(), self.trainer.counters.steps
 
-        def go_on(_: Update) -> bool:
+        def go_on(update: Update) -> bool:
+            if after_update is not None:
+                after_update(update)
             return time.perf_counter() - began < seconds
 
         self.trainer.run(go_on)

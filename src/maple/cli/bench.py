@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json as jsonlib
+import time
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,10 +18,11 @@ from maple.core.config import Config
 from maple.core.errors import ConfigError, nearest
 from maple.core.sources import load_config
 from maple.games import entry
+from maple.runs.store import default_runs_dir, write_atomically
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Measure: one thing at a time, on this machine, as it is now.", no_args_is_help=True)
+app = typer.Typer(help="Measure: one thing at a time, on this machine, as it is now.", invoke_without_command=True)
 
 SecondsOption = Annotated[float, typer.Option(min=0.1, help="How long to measure (per side, beside a peer).")]
 RECIPES: dict[str, dict[str, Any]] = {
@@ -50,6 +54,165 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
         elif not isinstance(value, list) or key == "ratio_ci95":
             pairs.append((prefix + key, value))
     return pairs
+
+
+@app.callback()
+def suites(
+    context: typer.Context,
+    game: Annotated[str, typer.Option(help="The game of the suites; `maple games` lists them.")] = "ofc",
+    only: Annotated[str | None, typer.Option(help="Suites, by commas: games, inference, training.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.5, help="About how long each suite takes.")] = 30.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads [default: one a core].")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the JSON goes [default: bench/ among the runs].")] = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Measure: one thing at a time, on this machine, as it is now.
+
+    Without a command, all suites run: games, inference and training, each beside a peer where one is installed
+    (`pip install 'maple-rl[peers]'`) and beside the limit that bounds it; the figures are also written as JSON.
+
+    - `maple bench`
+    - `maple bench --only inference --seconds 10`
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from maple.bench.suites import SUITES, run_suites
+    from maple.training.build import available_cores
+
+    names = [name.strip() for name in only.split(",")] if only else list(SUITES)
+    for name in names:
+        if name not in SUITES:
+            raise ConfigError(f"there is no suite {name!r}; {nearest(name, SUITES)}")
+    config = _config(game, None, settings, None, seed)
+    for recipe in (config, _config(game, "sb3", settings, None, seed)):
+        compile_kernels(recipe)
+    path = out or default_runs_dir() / "bench" / time.strftime(f"{game}-%Y%m%d-%H%M%S.json")
+    with machine_lock(notes.print), notes.status("measuring") as status:
+        found = run_suites(names, config, threads or available_cores(), seconds, status.update)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, jsonlib.dumps(found, indent=2) + "\n")
+    if json:
+        print_json({**found, "path": str(path)})
+        return
+    print_table(f"{game} on {found['threads']} threads", SUITE_COLUMNS, [_suite_cells(row) for row in found["rows"]])
+    notes.print(f"wrote {path}", soft_wrap=True)
+
+
+SUITE_COLUMNS = ["suite", "a second", "ratio", "95 %", "against", "of the limit", "the limit"]
+
+
+def _suite_cells(row: dict[str, Any]) -> list[str]:
+    ratio, interval = row["ratio"], row["ratio_ci95"]
+    return [
+        f"{row['suite']}: {row['what']}",
+        f"{row['per_s']:,.0f}",
+        "" if ratio is None else f"{ratio:.1f}×",
+        "" if interval is None else f"{interval[0]:.1f}–{interval[1]:.1f}",
+        row["against"] or "no peer installed",
+        f"{row['of_limit']:.0%}",
+        f"{row['limit']}: {row['limit_per_s']:,.0f}",
+    ]
+
+
+@app.command("inference")
+def inference(
+    game: GameArgument,
+    seconds: SecondsOption = 5.0,
+    preset: PresetOption = None,
+    algo: AlgoOption = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """A policy by itself: decisions chosen a second, in batches of a run's own decisions."""
+    from maple.bench.inference import bench_inference
+
+    config = _config(game, preset, settings, algo, seed)
+    compile_kernels(config)
+    with machine_lock(notes.print), notes.status(f"measuring inference for {seconds:g} s"):
+        found = bench_inference(config, seconds)
+    _show(f"inference of {game}", found, json)
+
+
+@app.command("profiler")
+def profiler(
+    game: GameArgument,
+    seconds: SecondsOption = 20.0,
+    preset: PresetOption = None,
+    algo: AlgoOption = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """What --profile costs: a span times the spans of a second, and a run with and without it in turns."""
+    from maple.bench.profiler import bench_profiler
+
+    config = _config(game, preset, settings, algo, seed)
+    compile_kernels(config)
+    with machine_lock(notes.print), notes.status(f"measuring for {seconds:g} s a side"):
+        found = bench_profiler(config, seconds)
+    _show(f"the profiler's cost on {game}", found, json)
+
+
+@app.command("logging")
+def logging(
+    game: GameArgument,
+    seconds: Annotated[float, typer.Option(min=1, help="How long all of it takes.")] = 120.0,
+    preset: PresetOption = None,
+    algo: AlgoOption = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """What console, file and TensorBoard logging cost: after each update, each batch of decisions, each decision."""
+    from maple.bench.logging import bench_logging
+
+    config = _config(game, preset, settings, algo, seed)
+    compile_kernels(config)
+    with machine_lock(notes.print), notes.status("measuring") as status:
+        found = bench_logging(config, seconds, status.update)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        [
+            f"{r['to']} {r['level']}".strip(),
+            f"{r['steps_per_s']:,.0f}",
+            f"{1 - r['ratio']:+.1%}",
+            _cost(r["ratio_ci95"]),
+        ]
+        for r in found["rows"]
+    ]
+    print_table(f"what logging costs in {game}", ["to, after each", "steps/s", "costs", "95 %"], rows)
+    for note in found["notes"]:
+        notes.print(note)
+
+
+def _cost(interval: list[float]) -> str:
+    return f"{1 - interval[1]:+.1%} … {1 - interval[0]:+.1%}"
+
+
+@app.command("tuner")
+def tuner(
+    game: GameArgument,
+    seconds: SecondsOption = 60.0,
+    preset: PresetOption = "speed",
+    algo: AlgoOption = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """What `maple tune` finds in so many seconds beside the best of the whole grid, which takes twice as long."""
+    from maple.bench.tune import bench_tuner
+    from maple.training.build import available_cores
+
+    config = _config(game, preset, settings, algo, seed)
+    compile_kernels(config)
+    with machine_lock(notes.print), notes.status("tuning") as status:
+        found = bench_tuner(config, available_cores(), seconds, status.update)
+    _show(f"the tuner on {game}", found, json)
 
 
 @app.command("game")

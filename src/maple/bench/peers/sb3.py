@@ -7,12 +7,45 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
 from maple.adapters import gym_env
 from maple.core.errors import MissingExtraError
 
-__all__ = ["Sb3Side"]
+__all__ = ["Sb3Policy", "Sb3Side"]
 
+NEEDED = "the peer needs sb3-contrib; install it with: pip install 'maple-rl[peers]'"
 ENVS, STEPS, BATCH, EPOCHS, LEARNING_RATE = 4, 2048, 256, 10, 1e-4
+
+
+class Sb3Policy:
+    """MaskablePPO's network on a batch of observations under their masks, by torch's own threads."""
+
+    name = "sb3-contrib's policy, its own network"
+
+    def __init__(self, observation: NDArray[Any], mask: NDArray[np.bool_], threads: int) -> None:
+        try:
+            from gymnasium.spaces import Box, Discrete
+            from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+        except ImportError:
+            raise MissingExtraError(NEEDED) from None
+        space = Box(0, 1, (observation.shape[1],), np.float32)
+        self._policy = MaskableActorCriticPolicy(space, Discrete(mask.shape[1]), lambda _: LEARNING_RATE)
+        self._observation, self._mask, self._threads = observation, mask, threads
+
+    def slice(self, seconds: float) -> float:
+        """Choose for `seconds`; returns decisions a second."""
+        torch.set_num_threads(self._threads)
+        began, rows = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds:
+            with torch.no_grad():
+                seen = torch.from_numpy(self._observation).float()
+                self._policy(seen, action_masks=self._mask)
+            rows += len(self._observation)
+        torch.set_num_threads(1)
+        return rows / (time.perf_counter() - began)
 
 
 class Sb3Side:
@@ -25,9 +58,7 @@ class Sb3Side:
             from sb3_contrib import MaskablePPO
             from stable_baselines3.common.vec_env import SubprocVecEnv
         except ImportError:
-            raise MissingExtraError(
-                "the peer needs sb3-contrib; install it with: pip install 'maple-rl[peers]'"
-            ) from None
+            raise MissingExtraError(NEEDED) from None
         makers = [partial(gym_env, game, opponents="random", seed=seed + i, **game_options) for i in range(ENVS)]
         self._update_steps = ENVS * steps
         self.env = SubprocVecEnv(makers, start_method="forkserver")

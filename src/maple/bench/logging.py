@@ -1,0 +1,162 @@
+"""What logging costs: console, file and TensorBoard at each level, in slices of one run that take turns."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maple.arena.base import Arena
+from maple.bench.measure import machine, ratio_interval
+from maple.bench.train import PAIRS, MapleSide
+from maple.core.config import Config
+from maple.core.spec import GameSpec
+from maple.core.step import Step
+from maple.training.loop import Update
+
+__all__ = ["LEVELS", "bench_logging"]
+
+LEVELS = ("update", "batch", "decision")  # a record after each update, each batch of decisions, each decision
+Log = Callable[[dict[str, float], int], None]  # a record and the step it belongs to
+
+
+@contextmanager
+def _console() -> Iterator[Log]:
+    """Lines to a terminal; somebody reads them at the other end, as a terminal does."""
+    reader, writer = os.openpty()
+
+    def read_all() -> None:
+        while True:
+            try:
+                if not os.read(reader, 65536):
+                    return
+            except OSError:  # the end of a terminal
+                return
+
+    thread = threading.Thread(target=read_all, daemon=True)
+    thread.start()
+    try:
+        yield lambda record, step: _write_line(writer, record, step)
+    finally:
+        os.close(writer)
+        thread.join()
+        os.close(reader)
+
+
+def _write_line(descriptor: int, record: dict[str, float], step: int) -> None:
+    text = "  ".join(f"{name} {value:.4g}" for name, value in record.items())
+    os.write(descriptor, f"{step}  {text}\n".encode())
+
+
+@contextmanager
+def _file() -> Iterator[Log]:
+    """JSON lines, flushed one by one, so that a crash loses none."""
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "log.jsonl").open("w") as file:
+
+        def log(record: dict[str, float], step: int) -> None:
+            file.write(json.dumps({"step": step, **record}) + "\n")
+            file.flush()
+
+        yield log
+
+
+@contextmanager
+def _tensorboard() -> Iterator[Log]:
+    from torch.utils.tensorboard import SummaryWriter
+
+    with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
+
+        def log(record: dict[str, float], step: int) -> None:
+            for name, value in record.items():
+                writer.add_scalar(name, value, step)
+
+        yield log
+
+
+class _LoggedArena:
+    """An arena that tells of every batch, or of every decision in it."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self.level = ""
+        self.log: Log | None = None
+        self._steps = 0
+        self._step: Step | None = None
+
+    @property
+    def spec(self) -> GameSpec:
+        return self._arena.spec
+
+    @property
+    def tables(self) -> int:
+        return self._arena.tables
+
+    def recv(self) -> Step:
+        self._step = self._arena.recv()
+        return self._step
+
+    def send(self, action: NDArray[Any]) -> None:
+        if self.log is not None and self._step is not None:
+            reward = self._step.reward[:, 0]
+            if self.level == "batch":
+                self.log({"reward": float(reward.mean()), "action": float(action.mean())}, self._steps)
+            elif self.level == "decision":
+                for row in range(len(action)):
+                    record = {"reward": float(reward[row]), "action": float(action[row])}
+                    self.log(record, self._steps + row)
+        self._steps += len(action)
+        self._arena.send(action)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return self._arena.state()
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        self._arena.restore(state)
+
+    def close(self) -> None:
+        self._arena.close()
+
+
+def bench_logging(config: Config, seconds: float, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Throughput with each kind of logging at each level over that without; `seconds` for all of it."""
+    kinds = {"console": _console, "file": _file}
+    if find_spec("tensorboard") is not None:
+        kinds["tensorboard"] = _tensorboard
+    variants = [("none", ""), *((kind, level) for kind in kinds for level in LEVELS)]
+    slice_s = seconds / ((PAIRS + 1) * len(variants))
+    speeds: dict[tuple[str, str], list[float]] = {variant: [] for variant in variants}
+    with ExitStack() as stack:
+        logs = {kind: stack.enter_context(make()) for kind, make in kinds.items()}
+        side = stack.enter_context(MapleSide(config))
+        arena = side.trainer.arena = _LoggedArena(side.trainer.arena)
+
+        def told(log: Log | None, level: str) -> Callable[[Update], None]:
+            def after_update(update: Update) -> None:
+                if log is not None and level == "update":
+                    log({**update.figures, "progress": update.progress}, update.counters.steps)
+
+            return after_update
+
+        for number in range(PAIRS + 1):
+            for kind, level in variants if number % 2 == 0 else reversed(variants):
+                tell(f"round {number + 1} of {PAIRS + 1}: {kind} {level}")
+                arena.level, arena.log = level, logs.get(kind)
+                speed = side.slice(slice_s, told(arena.log, level))
+                if number > 0:
+                    speeds[kind, level].append(speed)
+    rows = []
+    for (kind, level), values in speeds.items():
+        ratio, interval = ratio_interval(values, speeds["none", ""])
+        row = {"to": kind, "level": level, "steps_per_s": float(np.median(values)), "ratio": ratio}
+        rows.append({**row, "ratio_ci95": list(interval)})
+    missing = [] if "tensorboard" in kinds else ["tensorboard is not installed"]
+    return {"game": config.name, "rows": rows, "notes": missing, "seed": config.seed, "machine": machine()}
