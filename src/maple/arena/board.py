@@ -16,11 +16,11 @@ from maple.core.step import Ended, Keys, Outcome, Step
 from maple.games.external.plan import Plan
 from maple.games.external.tables import Place
 
-__all__ = ["BEAT", "COMMANDS", "DONE", "TABLES", "Board", "Ledger"]
+__all__ = ["AT", "COMMANDS", "DONE", "LINE", "Board", "Ledger"]
 
-# Columns of `control`, a row for each worker: commands given, commands done, and steps begun × TABLES + the table at.
-COMMANDS, DONE, BEAT = 0, 1, 2
-TABLES = 1 << 20  # more than there are
+# Columns of `control`, a row for each worker: commands given, commands done, the table it is at.
+COMMANDS, DONE, AT = 0, 1, 2
+LINE = 8  # columns: a cache line
 _ALIGN = 64
 
 Fields = dict[str, tuple[tuple[int, ...], Any]]
@@ -63,7 +63,7 @@ class Board:
 def _fields(spec: GameSpec, tables: int, workers: int) -> Fields:
     views = (tables, spec.seats, spec.view)
     return {
-        "control": ((max(1, workers), 8), np.int64),
+        "control": ((max(1, workers), LINE), np.int64),
         "view": (views, np.uint64),
         "last_view": (views, np.uint64),
         "waiting": ((tables, spec.seats), np.bool_),
@@ -85,15 +85,19 @@ class Ledger:
         self.game = np.zeros(tables, np.int64)
         self.decision = np.zeros((tables, seats), np.int32)
         self.lost = np.zeros(tables, np.bool_)  # tables whose game in flight was lost and has yet to be told of
+        self._any_lost = False
         self._seat = np.zeros(tables, np.int8)
         self._rows: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
         self._range = (0, 0)
         self._cached: dict[tuple[int, int], tuple[Keys, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]] = {}
         self._none_ended = self._ended(np.zeros(0, np.intp))
 
-    def read(self, lo: int, hi: int, present: NDArray[np.bool_] | None = None) -> Step:
-        """The Step of tables [lo, hi), or of those that are `present` (T,); each has its rows ready."""
-        ended = self._read_ended(lo, hi, present)
+    def read(self, lo: int, hi: int, any_ended: bool, present: NDArray[np.bool_] | None = None) -> Step:
+        """The Step of tables [lo, hi), or of those that are `present` (T,); each has its rows ready.
+
+        `any_ended` is False where no game is known to have ended: looking for them costs more than all the rest.
+        """
+        ended = self._read_ended(lo, hi, present) if any_ended or self._any_lost else self._none_ended
         self._range = (lo, hi)
         if present is None and self.board.seats == 1:
             self._rows = None
@@ -124,6 +128,7 @@ class Ledger:
         """Give up the games in flight of some tables; the next ones begin."""
         told = tables[~self.lost[tables]]
         self.lost[told] = True
+        self._any_lost = True
         self.game[told] += 1
         self.decision[tables] = 0
         self.board.game[tables] = self.game[tables]
@@ -138,10 +143,7 @@ class Ledger:
         return self._cached[lo, hi]
 
     def _read_ended(self, lo: int, hi: int, present: NDArray[np.bool_] | None) -> Ended:
-        how = self.board.how[lo:hi]
-        if present is None and not how.any() and not self.lost[lo:hi].any():
-            return self._none_ended
-        over = how != Outcome.PLAYING
+        over = self.board.how[lo:hi] != Outcome.PLAYING
         if present is not None:
             over = over & present[lo:hi]
         finished = np.flatnonzero(over) + lo
@@ -150,6 +152,7 @@ class Ledger:
         self.game[finished] = self.board.game[finished]
         self.decision[finished] = 0
         self.lost[lost] = False
+        self._any_lost = bool(self.lost.any())
         return self._ended(finished, lost)
 
     def _ended(self, finished: NDArray[np.intp], lost: NDArray[np.intp] | None = None) -> Ended:

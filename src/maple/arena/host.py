@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from maple.arena.board import BEAT, TABLES, Board
+from maple.arena.board import AT, Board
 from maple.core.errors import GameError
 from maple.core.step import Outcome
 from maple.games.external.locate import make_env
@@ -23,11 +24,21 @@ from maple.games.external.tables import Table, open_table
 __all__ = ["Host", "env_seed"]
 
 _LOST = int(Outcome.LOST)
+_64 = (1 << 64) - 1
 
 
 def env_seed(seed: int, deal: int, game: int) -> int:
-    """What an env is reset with: a function of the run's seed, the table's deal and the game's number alone."""
-    return int(np.random.SeedSequence((seed, deal, game)).generate_state(1)[0])
+    """What an env is reset with: a function of the run's seed, the table's deal and the game's number alone.
+
+    The hash of `maple.core.rng`, in plain numbers: workers do without Numba, and NumPy's takes ten times as long.
+    """
+    word = seed
+    for value in (deal, game):
+        word = ((word ^ value) + 0x9E3779B97F4A7C15) & _64
+        word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _64
+        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _64
+        word ^= word >> 31
+    return word >> 33
 
 
 class Host:
@@ -50,39 +61,50 @@ class Host:
     def take(self, board: Board, tables: list[int], first_table: int, tables_per_deal: int, worker: int) -> None:
         """Play these tables from now on; every one begins the game that the board says."""
         self._board, self._first, self._per_deal = board, first_table, tables_per_deal
-        self._beat = board.control[worker, BEAT : BEAT + 1]
-        self._steps = 0
+        self._at = board.control[worker, AT : AT + 1].data
         self._deaths = dict.fromkeys(tables, 0)
+        self._place_of = {table: place for place, table in enumerate(tables)}
         self._tables: dict[int, Table] = {}
         for table, env in zip(tables, self._envs, strict=False):
             self._tables[table] = open_table(env, self.plan, board.place(table))
+        self._action = board.action[:, 0] if board.seats == 1 else board.action
         self._observation = None if self.plan.layout.is_bytes else self.plan.layout.observation_of(board.view)
+        self._figures = tuple(board.ended[name] for name in ("how", "hands", "length", "reward", "score"))
+        self._ended: set[int] = set()  # tables whose record in `ended` is of the last play
 
-    def begin(self, lo: int, hi: int) -> None:
-        """Begin the first game at tables [lo, hi)."""
+    def begin(self, lo: int, hi: int) -> bool:
+        """Begin the first game at tables [lo, hi); whether one was lost already."""
         self._board.how[lo:hi] = Outcome.PLAYING
         for table in range(lo, hi):
             self._begin(table)
+        return bool(self._ended)
 
-    def play(self, lo: int, hi: int) -> None:
-        """Play the actions on the board at tables [lo, hi); what ends is recorded and the next game begins."""
-        board, tables, beat, steps = self._board, self._tables, self._beat, self._steps
-        board.how[lo:hi] = 0
-        for table, action in enumerate(board.action[lo:hi].tolist(), lo):
-            steps += TABLES
-            beat[0] = steps + table
+    def play(self, lo: int, hi: int) -> bool:
+        """Play the actions on the board at tables [lo, hi); what ends is recorded and the next game begins.
+
+        Returns whether anything ended.
+        """
+        at, tables = self._at, self._tables
+        if self._ended:
+            self._board.how[lo:hi] = 0
+            self._ended.difference_update(range(lo, hi))
+        any_ended = False
+        for table, action in enumerate(self._action[lo:hi].tolist(), lo):
+            at[0] = table
             try:
                 how = tables[table].play(action)
             except ContractError as error:
                 raise self._breach(table, error) from None
             except Exception:
                 self._lose(table)
+                any_ended = True
                 continue
             if how:
                 self._finish(table, how)
-        self._steps = steps + TABLES
-        if self._observation is not None and not np.isfinite(self._observation[lo:hi].sum()):
+                any_ended = True
+        if self._observation is not None and not isfinite(np.add.reduce(self._observation[lo:hi], axis=None)):
             self._find_nan(lo, hi)
+        return any_ended
 
     def close(self) -> None:
         """Close the envs."""
@@ -97,8 +119,7 @@ class Host:
 
     def _begin(self, table: int) -> None:
         while True:
-            self._steps += TABLES
-            self._beat[0] = self._steps + table
+            self._at[0] = table
             try:
                 self._tables[table].begin(self._seed_of(table))
                 return
@@ -109,10 +130,12 @@ class Host:
 
     def _finish(self, table: int, how: int) -> None:
         """Record the game that ended and begin the next one."""
-        played, record = self._tables[table], self._board.ended[table]
-        record["how"], record["hands"], record["length"] = how, 1, played.length
-        record["reward"][:, 0] = self._board.last_reward[table]
-        record["score"] = played.score
+        played = self._tables[table]
+        hows, hands, lengths, rewards, scores = self._figures
+        hows[table], hands[table], lengths[table] = how, 1, played.length
+        rewards[table, :, 0] = self._board.last_reward[table]
+        scores[table] = played.score
+        self._ended.add(table)
         self._deaths[table] = 0
         self._board.game[table] += 1
         self._begin(table)
@@ -137,7 +160,9 @@ class Host:
         board.ended[table] = 0
         board.how[table] = _LOST
         board.game[table] += 1
-        at = list(self._tables).index(table)
+        self._ended.add(table)
+        at = self._place_of[table]
+        self._envs[at].close()
         self._envs[at] = self._make()
         self._tables[table] = open_table(self._envs[at], self.plan, board.place(table))
 

@@ -37,19 +37,19 @@ class SerialArena:
         self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
         self._host = Host(game.spec.name, game.settings.model_dump(), tables, seed, max_deaths, log)
         self._host.take(self._board, list(range(tables)), first_table, tables_per_deal, 0)
-        self._begun = False
+        self._begun = self._any_ended = False
 
     def recv(self) -> Step:
         """Every waiting decision of every table; every game that the last send() ended."""
         if not self._begun:
-            self._host.begin(0, self.tables)
+            self._any_ended = self._host.begin(0, self.tables)
             self._begun = True
-        return self._ledger.read(0, self.tables)
+        return self._ledger.read(0, self.tables, self._any_ended)
 
     def send(self, action: NDArray[Any]) -> None:
         """Play."""
         self._ledger.answer(action)
-        self._host.play(0, self.tables)
+        self._any_ended = self._host.play(0, self.tables)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The games' numbers: an env itself cannot be saved."""

@@ -17,9 +17,10 @@ import threading
 import time
 from typing import Any
 
-__all__ = ["FATAL", "READY", "TAKE", "main"]
+__all__ = ["ENDED", "FATAL", "READY", "TAKE", "main"]
 
 READY, TAKE, FATAL = b"R", b"T", b"F"  # beside the numbers of halves, which are bytes 0 and 1
+ENDED = (b"\x02", b"\x03")  # the same in answers where a game has ended
 SPIN_S = 60e-6  # how long to look for the next command before sleeping
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
@@ -114,10 +115,10 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
     host.take(board, tables, slot["first_table"], slot["tables_per_deal"], slot["number"])
     done = 0
     for half, (lo, hi) in enumerate(ranges):
-        host.begin(lo, hi)
+        ended = host.begin(lo, hi)
         done += 1
         control[DONE] = done
-        os.write(answers, bytes([half]))
+        os.write(answers, ENDED[half] if ended else bytes([half]))
     clock, rest, play = time.perf_counter, _rest(), host.play
     while True:
         if control[COMMANDS] == done:
@@ -127,10 +128,10 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
         code = os.read(0, 1)  # a system call, not the counter alone, is what makes the actions visible here
         if not code:
             return
-        play(*ranges[code[0]])
+        ended = play(*ranges[code[0]])
         done += 1
         control[DONE] = done
-        os.write(answers, code)
+        os.write(answers, ENDED[code[0]] if ended else code)
 
 
 def _rest() -> Any:

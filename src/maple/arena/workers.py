@@ -13,14 +13,15 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
-from select import select
+from select import POLLIN, poll
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maple.arena.board import BEAT, COMMANDS, DONE, TABLES, Board, Ledger
+from maple.arena.board import AT, COMMANDS, DONE, LINE, Board, Ledger
 from maple.arena.host import env_seed
 from maple.arena.memory import SharedBlock
 from maple.arena.processes import Keeper, WorkerProcess, resident_mb
@@ -74,15 +75,21 @@ class WorkerArena:
         for worker, own in enumerate(self._tables):
             self._worker_of[own] = worker
         self._process: list[WorkerProcess | None] = [None] * workers
-        self._owed = np.zeros((workers, self.halves), np.bool_)  # whose answer for a half is still to come
-        self._given = [0] * workers
+        self._control = self._board.control.reshape(-1).data
+        self._all = list(range(workers))
+        self._answering = self._all  # whose rows the last Step had
+        self._pending: list[set[int]] = [set() for _ in range(self.halves)]  # whose answer for a half is still to come
+        self._given = [0] * workers  # commands
+        self._ticket = [[0] * workers for _ in range(self.halves)]  # the number of the last command for a half
+        self._any_ended = [False] * self.halves
         self._turn, self._begun = 0, False
-        self._present = np.ones(workers, np.bool_)  # whose rows the last Step had
+        self._poller = poll()
+        self._at_descriptor: dict[int, int] = {}
         self._deaths = np.zeros(workers, np.int64)
         self.lost_workers = 0
         self._past = np.zeros((REMEMBERED, tables, game.spec.seats), np.int32)
         self._sent = [0] * self.halves
-        self._beats: dict[int, tuple[tuple[int, int, int], float]] = {}
+        self._seen_at: dict[int, tuple[tuple[int, ...], float]] = {}
         self._yield = os.sched_yield if sys.platform != "win32" else lambda: time.sleep(0)
         task = {
             "name": game.spec.name,
@@ -112,33 +119,40 @@ class WorkerArena:
         if not self._begun:
             self._begin()
         half = self._turn
-        self._await(half)
-        self._present = ~self._owed[:, half]
-        whole = self._present.all()
-        step = self._ledger.read(*self._bounds[half], None if whole else self._present[self._worker_of])
+        late = self._pending[half]
+        if late:
+            self._await(half)
+        any_ended, self._any_ended[half] = self._any_ended[half], False
+        lo, hi = self._bounds[half]
+        if not late:
+            self._answering = self._all
+            step = self._ledger.read(lo, hi, any_ended)
+        else:
+            self._answering = [number for number in self._all if number not in late]
+            present = np.isin(self._worker_of, self._answering)
+            step = self._ledger.read(lo, hi, True, present)
         if len(step.ended.table):
             self._note_finished(step.ended)
         return step
 
     def send(self, action: NDArray[Any]) -> None:
         """Have the half of the last Step played on."""
-        half, number = self._turn, 0
+        half = self._turn
         self._ledger.answer(action)
         lo, hi = self._bounds[half]
         self._past[self._sent[half] % REMEMBERED, lo:hi] = self._board.action[lo:hi]
         self._sent[half] += 1
-        code = bytes([half])
-        for number in np.flatnonzero(self._present).tolist():
+        code, control, given = bytes([half]), self._control, self._given
+        for number in self._answering:
             process = self._process[number]
             if process is None:
                 continue
-            self._given[number] += 1
-            self._owed[number, half] = True
-            self._board.control[number, COMMANDS] = self._given[number]
-            try:
+            given[number] += 1
+            self._ticket[half][number] = given[number]
+            self._pending[half].add(number)
+            control[number * LINE + COMMANDS] = given[number]
+            with suppress(BrokenPipeError):  # the end of its answers tells the rest
                 os.write(process.commands, code)
-            except BrokenPipeError:
-                continue  # the end of its answers tells the rest
         self._turn = (half + 1) % self.halves
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -178,55 +192,69 @@ class WorkerArena:
         self._board.control[number] = 0
         self._given[number] = self.halves  # each half's beginning counts as a command
         self._board.control[number, COMMANDS] = self.halves
-        self._owed[number] = True
+        for half, tickets in enumerate(self._ticket):
+            tickets[number] = half + 1
+            self._pending[half].add(number)
         self._process[number] = process
+        self._poller.register(process.answers, POLLIN)
+        self._at_descriptor[process.answers] = number
         ranges = [[int(lo), int(hi)] for lo, hi in self._ranges[number]]
         slot = {"number": number, "ranges": ranges, "first_table": self._first, "tables_per_deal": self._per_deal}
         process.take(slot)
 
     def _await(self, half: int) -> None:
         """Wait until all workers have answered for a half; those that are late stay out once others are ready."""
-        owed, clock = self._owed[:, half], time.perf_counter
-        began, first = clock(), 0.0
-        while owed.any():
-            if not self._look(began, clock):
-                first = first or (clock() if not owed.all() else 0.0)
-                if first and clock() - first > GRACE_S:
-                    return
+        pending, ticket = self._pending[half], self._ticket[half]
+        clock, control = time.perf_counter, self._control
+        until = clock() + SPIN_S
+        while True:
+            for number in tuple(pending):
+                if control[number * LINE + DONE] >= ticket[number]:
+                    self._collect(number)
+            if not pending:
+                return
+            if clock() > until:
+                break
+            self._yield()
+        first = 0.0
+        while pending:
+            self._sleep()
+            first = first or (clock() if len(pending) < self.workers else 0.0)
+            if first and clock() - first > GRACE_S:
+                return
 
-    def _look(self, began: float, clock: Callable[[], float]) -> bool:
-        """Take whatever answers have come; sleeps for a while if there are none, except in the first moments."""
-        spinning = clock() - began < SPIN_S
-        places = {process.answers: number for number, process in enumerate(self._process) if process is not None}
-        ready = select(list(places), [], [], 0 if spinning else 0.02)[0]
-        for descriptor in ready:
-            process = self._process[places[descriptor]]
-            if process is not None:
-                self._collect(places[descriptor], process)
+    def _sleep(self) -> None:
+        """Wait for answers, for a moment, and take them; fill places that are free."""
+        for descriptor, _ in self._poller.poll(20):
+            self._collect(self._at_descriptor[descriptor])
         if None in self._process:
             self._fill()
-        if spinning and not ready:
-            self._yield()
-        return bool(ready)
 
-    def _collect(self, number: int, process: WorkerProcess) -> None:
-        """Read what a worker answered."""
-        codes = os.read(process.answers, 1)
-        if not codes:
+    def _collect(self, number: int) -> None:
+        """Read one answer of a worker."""
+        process = self._process[number]
+        if process is None:
+            return
+        code = os.read(process.answers, 1)  # a system call, not the counter alone, is what makes its rows visible here
+        if not code:
             self._bury(number, process)
-        elif codes == FATAL:
+        elif code == FATAL:
             raise GameError(process.last_words())
         else:
-            self._owed[number, codes[0]] = False
+            half = code[0] % 2
+            self._pending[half].discard(number)
+            self._any_ended[half] |= code[0] >= 2
 
     def _bury(self, number: int, process: WorkerProcess) -> None:
         """A worker is dead: its games are lost, its place is free."""
         how = process.how_it_ended()
         repeats = self._what_repeats(number)
         self._log(f"{process.name} (pid {process.pid}) {how} {repeats}; its {len(self._tables[number])} games are lost")
+        self._poller.unregister(process.answers)
         process.close()
         self._process[number] = None
-        self._owed[number] = True
+        for pending in self._pending:
+            pending.add(number)
         self._ledger.lose(self._tables[number])
         self.lost_workers += 1
         self._deaths[number] += 1
@@ -248,7 +276,7 @@ class WorkerArena:
 
     def _what_repeats(self, number: int) -> str:
         """The seed and the last actions of the table that a worker was at."""
-        at = int(self._board.control[number, BEAT]) % TABLES
+        at = int(self._board.control[number, AT])
         game = int(self._board.game[at])
         seed = env_seed(self._seed, (self._first + at) // self._per_deal, game)
         half = next(h for h, (lo, hi) in enumerate(self._bounds) if lo <= at < hi)
@@ -271,10 +299,10 @@ class WorkerArena:
                 continue
             control = self._board.control[number]
             busy = control[DONE] < control[COMMANDS]
-            state = (process.pid, int(control[BEAT]), int(control[DONE]))
-            seen, since = self._beats.get(number, (None, now))
+            state = (process.pid, int(control[AT]), int(control[DONE]))
+            seen, since = self._seen_at.get(number, ((), now))
             if not busy or state != seen:
-                self._beats[number] = (state, now)
+                self._seen_at[number] = (state, now)
             elif now - since > step_limit_s:
                 process.kill(f"hung for {step_limit_s:g} s and was killed")
             if memory_mb and resident_mb(process.pid) > memory_mb:

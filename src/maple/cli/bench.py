@@ -315,3 +315,32 @@ def strength(
     with machine_lock(notes.print):
         found = bench_strength(config, target, against, hands, look_every_s, notes.print)
     _show(f"time to {target:+g} in {game}", found, json)
+
+
+@app.command("arena")
+def arena(
+    step_cost_us: Annotated[
+        float | None, typer.Option(min=0, help="What a step of the env burns [default: 0, 10, 50, 200 and 1000].")
+    ] = None,
+    envs: Annotated[int, typer.Option(min=1, help="Envs side by side.")] = 32,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes; `auto` is measured beside them.")] = 2,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Also Gymnasium's and Stable-Baselines3's vector envs.")
+    ] = False,
+    seconds: SecondsOption = 7.0,
+    json: JsonOption = False,
+) -> None:
+    """Envs of your own: worker processes, `auto`, a plain loop and peers, interleaved, on an env of known cost.
+
+    - `maple bench arena --step-cost-us 10 --peers`
+    """
+    from maple.bench.arena import STEP_COSTS_US, bench_arena
+
+    costs = STEP_COSTS_US if step_cost_us is None else (step_cost_us,)
+    with machine_lock(notes.print), notes.status("measuring arenas"):
+        results = bench_arena(costs, envs, workers, peers, seconds, notes.print)
+    if json:
+        print_json({"results": results} if step_cost_us is None else results[0])
+        return
+    for found in results:
+        _show(f"envs of {found['step_cost_us']:g} µs a step", found, json)

@@ -195,14 +195,15 @@ def bind_mask(actions: Actions, out: NDArray[np.bool_]) -> Write:
     """
     count, sizes = actions.count, actions.sizes
     expected = (count,)
-    written = out[:count].view(np.uint8).data
+    room = out[:count]
+    written = room.view(np.uint8).data
 
     def write(mask: Any) -> None:
         if mask.__class__ is not np.ndarray:
             mask = np.asarray(mask)
         if mask.shape != expected:
             raise ContractError(f"gave an action mask of shape {mask.shape} for {count} actions")
-        out[:count] = mask
+        room[...] = mask
         if written.tobytes().find(1) < 0:  # a tenth of what any() costs
             raise ContractError("left no action open")
 

@@ -42,8 +42,8 @@ class Table(Protocol):
     def begin(self, seed: int) -> None:
         """Start a game. Writes view, waiting, reward."""
 
-    def play(self, action: list[int]) -> int:
-        """Play the waiting seats' actions; returns an Outcome. Writes the place."""
+    def play(self, action: Any) -> int:
+        """Play the action, or a list with a place for each of several seats; returns an Outcome. Writes the place."""
 
     def close(self) -> None:
         """Close the env."""
@@ -107,12 +107,26 @@ class _SingleTable:
     def __init__(self, env: Any, plan: Plan, place: Place) -> None:
         self._env, self._place = env, place
         self._seat = _Seat(plan, place, 0, env.observation_space, env.action_space)
-        self._choices, self._step = self._seat.choices, env.step
-        self._masks = env.get_wrapper_attr("action_masks") if plan.mask_from == "method" else None
-        self._see, self._observe, self._write_mask = self._seat.see, self._seat.observe, self._seat.write_mask
-        self._plain = plan.mask_from in ("nowhere", "method")
+        self._write = self._bind_write(plan)
+        self._step, self._choices = env.step, self._seat.choices
         self._reward = place.reward
         self.score, self.length = [0.0], 0
+
+    def _bind_write(self, plan: Plan) -> Callable[[Any, Any], None]:
+        """How a decision is written, by where its mask comes from."""
+        observe, write_mask = self._seat.observe, self._seat.write_mask
+        if plan.mask_from == "nowhere":
+            return lambda observation, _: observe(observation)
+        if plan.mask_from != "method":
+            return self._seat.see
+        masks = self._env.get_wrapper_attr("action_masks")
+        assert write_mask is not None
+
+        def write(observation: Any, _: Any) -> None:
+            observe(observation)
+            write_mask(masks())
+
+        return write
 
     def begin(self, seed: int) -> None:
         """Reset with this seed."""
@@ -122,10 +136,10 @@ class _SingleTable:
         self._reward[0] = 0.0
         self._write(observation, info)
 
-    def play(self, action: list[int]) -> int:
+    def play(self, action: Any) -> int:
         """One step."""
-        choice = action[0] if self._choices is None else self._choices[action[0]]
-        observation, reward, terminated, truncated, info = self._step(choice)
+        choices = self._choices
+        observation, reward, terminated, truncated, info = self._step(action if choices is None else choices[action])
         self.length += 1
         if reward - reward != 0:  # quicker than a call of isfinite
             raise ContractError(f"gave the reward {reward}")
@@ -139,14 +153,6 @@ class _SingleTable:
         self._reward[0] = reward
         self._write(observation, info)
         return _PLAYING
-
-    def _write(self, observation: Any, info: Any) -> None:
-        if self._plain:
-            self._observe(observation)
-            if self._masks is not None:
-                self._write_mask(self._masks())  # type: ignore[misc]
-        else:
-            self._see(observation, info)
 
     def close(self) -> None:
         """Close the env."""
@@ -172,7 +178,7 @@ class _ManySeats:
         self._place.waiting[:] = False
         self._place.last_reward[:] = 0.0
 
-    def _choice(self, seat: int, action: list[int]) -> Any:
+    def _choice(self, seat: int, action: Any) -> Any:
         choices = self._seats[seat].choices
         return action[seat] if choices is None else choices[action[seat]]
 
@@ -219,7 +225,7 @@ class _AecTable(_ManySeats):
         if self._turn() != _PLAYING:
             raise ContractError("ended its game before anybody acted")
 
-    def play(self, action: list[int]) -> int:
+    def play(self, action: Any) -> int:
         """The action of the seat in turn."""
         seat = self._number[self._env.agent_selection]
         self._place.waiting[seat] = False
@@ -251,7 +257,7 @@ class _ParallelTable(_ManySeats):
         for agent in self._env.agents:
             self._wait_for(self._number[agent], observations[agent], infos.get(agent, {}), 0.0)
 
-    def play(self, action: list[int]) -> int:
+    def play(self, action: Any) -> int:
         """The actions of all seats still in the game."""
         waiting = self._place.waiting
         chosen = {agent: self._choice(seat, action) for agent, seat in self._number.items() if waiting[seat]}

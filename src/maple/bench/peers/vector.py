@@ -1,0 +1,77 @@
+"""Vector envs that people use today, on the env that arenas are measured with."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv
+
+from maple.bench.burn import BurnEnv
+from maple.core.errors import MissingExtraError
+
+__all__ = ["GymnasiumAsync", "Sb3Subproc"]
+
+
+class GymnasiumAsync:
+    """Gymnasium's AsyncVectorEnv: a process an env, observations in shared memory, masks in the infos."""
+
+    def __init__(self, envs: int, rounds: int) -> None:
+        makers = [partial(BurnEnv, rounds=rounds, masks="info") for _ in range(envs)]
+        self._env = AsyncVectorEnv(makers, context="forkserver")
+        _, infos = self._env.reset(seed=0)
+        self._mask = np.stack(infos["action_mask"])
+        self._envs = envs
+
+    def __enter__(self) -> GymnasiumAsync:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._env.close()
+
+    def slice(self, seconds: float) -> float:
+        """Play for `seconds`; returns env steps a second."""
+        rows, began = 0, time.perf_counter()
+        while (passed := time.perf_counter() - began) < seconds:
+            *_, infos = self._env.step(self._mask.argmax(axis=1))
+            self._mask = np.stack(infos["action_mask"])
+            rows += self._envs
+        return rows / passed
+
+
+class Sb3Subproc:
+    """Stable-Baselines3's SubprocVecEnv: a process an env, a pickle a step, a second round trip for masks."""
+
+    def __init__(self, envs: int, rounds: int) -> None:
+        try:
+            from stable_baselines3.common.vec_env import SubprocVecEnv
+        except ImportError:
+            raise MissingExtraError(
+                "stable-baselines3 is not installed; get it with pip install 'maple-rl[peers]'"
+            ) from None
+        makers: list[Any] = [partial(BurnEnv, rounds=rounds) for _ in range(envs)]
+        self._env = SubprocVecEnv(makers, start_method="forkserver")
+        self._env.reset()
+        self._envs = envs
+
+    def __enter__(self) -> Sb3Subproc:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._env.close()
+
+    def slice(self, seconds: float) -> float:
+        """Play for `seconds`; returns env steps a second."""
+        rows, began = 0, time.perf_counter()
+        while (passed := time.perf_counter() - began) < seconds:
+            mask = np.stack(self._env.env_method("action_masks"))
+            self._env.step(mask.argmax(axis=1))
+            rows += self._envs
+        return rows / passed
