@@ -23,13 +23,14 @@ app = typer.Typer(
 
 
 def _add_commands() -> None:
-    from maple.cli import bench, doctor, evaluate, games, train
+    from maple.cli import bench, doctor, evaluate, games, showdown, train
 
     app.command("games")(games.games)
     app.command("train")(train.train)
     app.command("eval")(evaluate.evaluate_run)
     app.command("doctor")(doctor.doctor)
     app.add_typer(bench.app, name="bench")
+    app.add_typer(showdown.app, name="showdown")
 
 
 _add_commands()
