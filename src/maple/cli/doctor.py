@@ -17,8 +17,8 @@ from maple.core.kernels import cache_dir
 
 __all__ = ["doctor"]
 
-PACKAGES = ("torch", "numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "sb3-contrib")
-EXTRAS = {"stable_baselines3": "peers", "sb3_contrib": "peers"}
+PACKAGES = ("torch", "numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "sb3-contrib", "poke-env")
+EXTRAS = {"poke_env": "peers", "stable_baselines3": "peers", "sb3_contrib": "peers"}
 
 
 def _version(name: str) -> str | None:

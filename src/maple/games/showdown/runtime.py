@@ -86,6 +86,14 @@ def _npm() -> list[str]:
     return [find_node(), str(script)]
 
 
+def _prepare_server(package: Path) -> None:
+    """What a local server expects to find; it listens on this machine alone."""
+    for folder in ("logs/repl", "config/chat-plugins"):
+        (package / folder).mkdir(parents=True, exist_ok=True)
+    example = (package / "config" / "config-example.js").read_text()
+    (package / "config" / "config.js").write_text(f"{example}\nexports.bindaddress = '127.0.0.1';\n")
+
+
 def install(tell: Callable[[str], None]) -> Path:
     """Install the pinned npm packages, unless they are there already. Nothing is left behind if that fails."""
     folder = modules_folder()
@@ -105,6 +113,7 @@ def install(tell: Callable[[str], None]) -> Path:
         shutil.rmtree(fresh, ignore_errors=True)
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise NodeError(f"npm could not install the simulator's packages: {last}; mend that and run: {SETUP}")
+    _prepare_server(fresh / "node_modules" / "pokemon-showdown")
     (fresh / "installed").touch()
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
