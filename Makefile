@@ -19,6 +19,7 @@ check: setup ## format, lint, types, layers
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/check_bridge.py
 
 format: setup ## bring the code into shape
 	@$(BIN)/ruff format .

@@ -30,7 +30,8 @@ def home_stamp() -> str:
 
 def content_stamp() -> str:
     """What is installed into it."""
-    files = (ROOT / "pyproject.toml").read_bytes() + (ROOT / "constraints.txt").read_bytes()
+    lock = ROOT / "src" / "maple" / "games" / "showdown" / "bridge" / "package-lock.json"
+    files = b"".join(path.read_bytes() for path in (ROOT / "pyproject.toml", ROOT / "constraints.txt", lock))
     return hashlib.sha256(files + EXTRAS.encode()).hexdigest()
 
 
@@ -56,6 +57,10 @@ def main() -> int:
     code = subprocess.run([*pip, "-c", ROOT / "constraints.txt", "-e", f"{ROOT}[{EXTRAS}]"]).returncode
     if code:
         say("pip failed, see above; mend that and run the same command again")
+        return code
+    code = subprocess.run([python, "-m", "maple.cli", "showdown", "setup"], stdout=subprocess.DEVNULL).returncode
+    if code:
+        say("the simulator could not be installed, see above; mend that and run the same command again")
         return code
     STAMP.write_text(wanted)
     say("done")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
+from maple.core.errors import ActionError
 from maple.core.spec import GameSpec
-from maple.core.step import Step
+from maple.core.step import Keys, Step
 
-__all__ = ["Arena"]
+__all__ = ["Arena", "refuse_illegal"]
 
 
 class Arena(Protocol):
@@ -37,3 +39,18 @@ class Arena(Protocol):
 
     def close(self) -> None:
         """End what the arena started."""
+
+
+def refuse_illegal(spec: GameSpec, keys: Keys, mask: NDArray[np.bool_], action: NDArray[Any]) -> None:
+    """Raise ActionError for the first action that its row's mask forbids."""
+    chosen = np.asarray(action)
+    if len(chosen) != len(keys):
+        raise ActionError(f"send() got {len(chosen)} actions for a Step of {len(keys)} rows; give one for each")
+    known = (chosen >= 0) & (chosen < spec.actions)
+    legal = known & mask[np.arange(len(chosen)), np.where(known, chosen, 0)]
+    if not legal.all():
+        row = int(np.flatnonzero(~legal)[0])
+        raise ActionError(
+            f"action {int(chosen[row])} is not legal for seat {int(keys.seat[row])} at table "
+            f"{int(keys.table[row])} of {spec.name}; choose one where step.mask[{row}] is true"
+        )

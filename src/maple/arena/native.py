@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maple.arena.base import refuse_illegal
 from maple.core.errors import ActionError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Keys, Options, Outcome, Step
@@ -90,7 +91,7 @@ class NativeArena:
     def send(self, action: NDArray[Any]) -> None:
         """Play one action at each table."""
         if self._check:
-            self._refuse_illegal(action)
+            refuse_illegal(self.spec, self._keys, self._mask, action)
         self._action[:] = action
         self._team.run(self._play, self.tables)
 
@@ -185,14 +186,3 @@ class NativeArena:
             cut=cut,
             last_view=np.concatenate(views),
         )
-
-    def _refuse_illegal(self, action: NDArray[Any]) -> None:
-        chosen = np.asarray(action)
-        known = (chosen >= 0) & (chosen < self.spec.actions)
-        legal = known & self._mask[np.arange(self.tables), np.where(known, chosen, 0)]
-        if not legal.all():
-            row = int(np.flatnonzero(~legal)[0])
-            raise ActionError(
-                f"action {int(chosen[row])} is not legal for seat {int(self._keys.seat[row])} at table "
-                f"{int(self._keys.table[row])} of {self.spec.name}; choose one where step.mask[{row}] is true"
-            )

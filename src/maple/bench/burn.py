@@ -41,7 +41,7 @@ class BurnEnv(gymnasium.Env[NDArray[np.float32], int]):
 
     def __init__(self, rounds: int = 0, masks: str = "method", fault_every: int = 0) -> None:
         self.observation_space = spaces.Box(-1, 1, (WIDTH,), np.float32)
-        self.action_space = spaces.Discrete(ACTIONS)
+        self.action_space: spaces.Space[Any] = spaces.Discrete(ACTIONS)
         self._rounds, self._in_info, self._fault_every = rounds, masks == "info", fault_every
         if masks == "method":
             self.action_masks = self._mask
@@ -52,7 +52,8 @@ class BurnEnv(gymnasium.Env[NDArray[np.float32], int]):
         self._at, self._seed = 0, 0
 
     def _mask(self) -> NDArray[np.bool_]:
-        return self._masks[self._at]
+        mask: NDArray[np.bool_] = self._masks[self._at]
+        return mask
 
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self._masks[self._at]} if self._in_info else {}

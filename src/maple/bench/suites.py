@@ -17,7 +17,8 @@ from maple.bench.limits import matmul_flops, write_bandwidth
 from maple.bench.measure import interleave, machine, ratio_interval
 from maple.bench.roofline import bench_roofline
 from maple.bench.train import PAIRS, bench_train
-from maple.core.config import Config, load_config
+from maple.core.config import Config
+from maple.core.sources import load_config
 from maple.games import entry
 
 __all__ = ["SUITES", "run_suites"]

@@ -24,7 +24,7 @@ app = typer.Typer(
 
 
 def _add_commands() -> None:
-    from maple.cli import bench, compare, config, doctor, evaluate, export, games, profile, runs, train, tune
+    from maple.cli import bench, compare, config, doctor, evaluate, export, games, profile, runs, showdown, train, tune
 
     app.command("games")(games.games)
     app.command("train")(train.train)
@@ -37,6 +37,7 @@ def _add_commands() -> None:
     app.add_typer(bench.app, name="bench")
     app.add_typer(runs.app, name="runs")
     app.add_typer(config.app, name="config")
+    app.add_typer(showdown.app, name="showdown")
 
 
 _add_commands()

@@ -222,18 +222,63 @@ def game(
     tables: Annotated[int, typer.Option(min=1, help="Games side by side on each thread.")] = 8192,
     seconds: SecondsOption = 5.0,
     options: Annotated[bool, typer.Option("--options", help="Describe every legal option too.")] = False,
+    battle_format: Annotated[str | None, typer.Option("--format", help="showdown: the battle format.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="showdown: Node processes [default: one a core].")
+    ] = None,
+    battles: Annotated[int, typer.Option(min=1, help="showdown: battles side by side in each process.")] = 16,
+    peer: Annotated[str | None, typer.Option(help="showdown: measure poke-env in the same run.")] = None,
+    transport: Annotated[
+        str | None, typer.Option(help="showdown: compare ways to carry rows, such as shared,pipe.")
+    ] = None,
     settings: SetOption = None,
     seed: SeedOption = None,
     json: JsonOption = False,
 ) -> None:
-    """A game by itself: random legal play with observation and mask written for each decision."""
+    """A game by itself: random legal play with observation and mask written for each decision.
+
+    - `maple bench game ofc`
+    - `maple bench game showdown --peer poke-env --seconds 30`
+    """
     from maple.bench.game import bench_game
     from maple.training.build import available_cores
 
-    config = _config(game, None, settings, None, seed)
+    lines = [*(settings or []), *([f"game.format={battle_format}"] if battle_format else [])]
+    config = _config(game, None, lines, None, seed)
+    if game == "showdown":
+        pool = processes or available_cores()
+        found = _bench_battles(config, pool, battles, seconds, peer, transport)
+        _show("battles", found, json)
+        return
     with machine_lock(notes.print), notes.status(f"measuring {game} for {seconds:g} s"):
         found = bench_game(game, config.game, threads or available_cores(), tables, seconds, options, config.seed)
     _show(f"{game} alone", found, json)
+
+
+def _bench_battles(
+    config: Config, processes: int, battles: int, seconds: float, peer: str | None, transport: str | None
+) -> dict[str, Any]:
+    """The bridge beside the simulator alone, as it is, and a peer."""
+    from maple.bench.peers.poke_env import PokeEnvSide
+    from maple.bench.showdown import bench_showdown
+    from maple.games import make_game
+
+    ways: tuple[Any, ...] = tuple(transport.split(",")) if transport else ("auto",)
+    for way in ways:
+        if way not in ("auto", "shared", "pipe"):
+            raise ConfigError(f"there is no transport {way!r}; {nearest(way, ['shared', 'pipe'])}")
+    if peer not in (None, "poke-env"):
+        raise ConfigError(f"there is no peer {peer!r} for battles; {nearest(peer, ['poke-env'])}")
+    chosen = make_game("showdown", config.game).settings.model_dump()["format"]
+    make_peer = partial(PokeEnvSide, chosen, config.seed) if peer else None
+    with machine_lock(notes.print), notes.status("measuring battles") as status:
+
+        def tell(text: str) -> None:
+            status.update(text)
+            if not notes.is_terminal:
+                notes.print(text)
+
+        return bench_showdown(config.game, processes, battles, seconds, config.seed, tell, make_peer, ways)
 
 
 @app.command("train")

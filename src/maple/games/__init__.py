@@ -37,6 +37,13 @@ GAMES: Mapping[str, GameEntry] = {
         summary="open-face Chinese poker: pineapple or regular, 2-3 seats, fantasyland",
         defaults={"practice": [{"share": 0.5, "game": {"fantasyland": "off"}}]},
     ),
+    "showdown": GameEntry(
+        module="maple.games.showdown.game",
+        game="ShowdownGame",
+        settings="ShowdownSettings",
+        summary="Pokémon Showdown singles in the real simulator, in a pool of Node processes",
+        defaults={"algo": "ppo", "ppo": {"policy": "index"}, "tables": 64},
+    ),
 }
 
 

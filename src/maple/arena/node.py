@@ -1,0 +1,331 @@
+"""The arena for games in another program: a pool of long-lived processes that play tables in lanes.
+
+Each process has a few lanes of tables. A Step is one lane's wave, and lanes take turns in a fixed order, so that
+processes play while the trainer thinks, and which decision comes when depends on counts alone. A process that dies,
+hangs or has grown too large is replaced; only games that died with it are lost, and they are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maple.arena.base import refuse_illegal
+from maple.arena.node_process import NodeProcess, ProcessGoneError, Transport, Wave
+from maple.core.errors import ActionError, MapleError
+from maple.core.spec import GameSpec
+from maple.core.step import Ended, Keys, Outcome, Step
+from maple.games.bridged import Bridged
+from maple.games.contract import Game
+
+__all__ = ["NodeArena", "PoolCounters"]
+
+LANES = 2  # of each process: it plays one while the trainer thinks about the other
+TIMEOUT_S = 60.0
+WARM_S = 3.0  # a spare plays so long by itself, and is then as fast as an old hand
+MEMORY_LIMIT_MIB = 1024
+RECYCLE_AFTER = 20_000  # battles of one process
+KEPT_ANOMALIES = 100
+MAX_FAILURES = 5  # of a process in a row, without a single wave between them
+
+
+@dataclass(slots=True)
+class PoolCounters:
+    """What happened to the pool, since the arena was made."""
+
+    starts: int = 0
+    crashes: int = 0
+    hangs: int = 0
+    recycled: int = 0
+    lost: int = 0  # games that died with their process
+    waves: int = 0  # frames: one a lane's wave
+    decisions: int = 0
+    battles: int = 0
+    bytes: int = 0
+    refusals: int = 0  # choices that the simulator did not take
+    anomalies: int = 0  # of those, the ones that the mask should have known; and battles that crashed
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Tables that are played together."""
+
+    number: int
+    process: int
+    tables: NDArray[np.int64]
+    games: NDArray[np.int64]  # the game that each table is at
+    at: int  # where its area of the shared block begins
+    wave: Wave | None = None
+    dry: bool = False  # its process is retiring and all its games have ended
+    battles: int = 0
+    refusals: int = 0
+
+
+class NodeArena:
+    """Tables of a bridged game. A Step has a row for each waiting seat of one lane."""
+
+    def __init__(
+        self,
+        game: Game,
+        tables: int,
+        seed: int,
+        *,
+        processes: int,
+        lanes: int = LANES,
+        observations: bool = True,
+        check: bool = True,
+        first_table: int = 0,
+        tables_per_deal: int = 1,
+        transport: Transport = "auto",
+        spare: bool = True,
+        timeout_s: float = TIMEOUT_S,
+        memory_limit_mib: int = MEMORY_LIMIT_MIB,
+        recycle_after: int = RECYCLE_AFTER,
+    ) -> None:
+        if not isinstance(game, Bridged):
+            raise MapleError(f"{game.spec.name} does not play in another program")
+        self.spec: GameSpec = game.spec
+        self.tables = tables
+        self.game = game
+        self.counters = PoolCounters()
+        self.anomalies: list[dict[str, Any]] = []
+        self._bridged: Bridged = game
+        self._program = game.program(seed, tables_per_deal)
+        self._observations, self._check = observations or check, check
+        self._transport, self._timeout_s, self._wants_spare = transport, timeout_s, spare
+        self._memory_limit, self._recycle_after = memory_limit_mib, recycle_after
+        self._processes: list[NodeProcess] = []
+        self._spare: NodeProcess | None = None
+        self._lanes = self._cut(tables, first_table, max(1, min(processes, tables)), lanes)
+        self._first_table = first_table
+        self._block_bytes = sum(self._area(lane) for lane in self._lanes if lane.process == 0)
+        self._turn = 0
+        self._current: _Lane | None = None
+        self._carried: list[Ended] = []  # what ended in lanes that had no decision to go with it
+        self._mask = np.zeros((0, self.spec.actions), np.bool_)
+        self._keys = self._no_keys()
+        self._open(processes=max(lane.process for lane in self._lanes) + 1)
+
+    def recv(self) -> Step:
+        """The next lane's wave, encoded; every game that ended with it."""
+        while True:
+            lane = self._lanes[self._turn]
+            self._turn = (self._turn + 1) % len(self._lanes)
+            if lane.dry and not self._renew(lane.process):
+                continue
+            wave = self._await(lane)
+            if self._processes[lane.process].retiring and len(wave.rows) == 0:
+                lane.dry = True
+                self._carried.append(self._ended(lane, wave.ended))
+                continue
+            return self._step(lane, wave)
+
+    def send(self, action: NDArray[Any]) -> None:
+        """Answer every row of the last Step."""
+        lane = self._current
+        if lane is None or lane.wave is None:
+            raise ActionError("send() answers a Step; call recv() first")
+        chosen = np.asarray(action)
+        if self._check:
+            refuse_illegal(self.spec, self._keys, self._mask, chosen)
+        self._processes[lane.process].act(lane.number, lane.wave.epoch, chosen.astype(np.int16))
+        lane.wave, self._current = None, None
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The game that each table is at: battles under way live in another program and cannot be saved."""
+        games = np.zeros(self.tables, np.int64)
+        for lane in self._lanes:
+            games[lane.tables - self._first_table] = lane.games
+        return {"games": games}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Begin the games after those that were under way, which are reported as lost."""
+        for process in self._processes:
+            process.close()
+        for lane in self._lanes:
+            lane.games = np.asarray(state["games"])[lane.tables - self._first_table].astype(np.int64)
+        count = len(self._processes)
+        self._processes, self._turn, self._current, self._carried = [], 0, None, []
+        self._open(count, lost=True)
+
+    def close(self) -> None:
+        """End all processes."""
+        for process in [*self._processes, *([self._spare] if self._spare else [])]:
+            process.close()
+        self._processes, self._spare = [], None
+
+    def __enter__(self) -> NodeArena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def report(self) -> Mapping[str, Any]:
+        """The counters, with what a decision cost."""
+        counters = self.counters
+        decisions = max(1, counters.decisions)
+        per = {"bytes_per_decision": counters.bytes / decisions, "frames_per_decision": counters.waves / decisions}
+        return {**asdict(counters), **per}
+
+    def _cut(self, tables: int, first: int, processes: int, lanes: int) -> list[_Lane]:
+        """Lanes in the order in which they take turns: the first of every process, then the second …"""
+        found = []
+        for process, own in enumerate(np.array_split(np.arange(first, first + tables), processes)):
+            at = 0
+            for number, part in enumerate(np.array_split(own, min(lanes, len(own)))):
+                found.append(_Lane(number, process, part, np.zeros(len(part), np.int64), at))
+                at += self._area(found[-1])
+        return sorted(found, key=lambda lane: (lane.number, lane.process))
+
+    def _area(self, lane: _Lane) -> int:
+        return len(lane.tables) * (self.spec.seats * self._program.row.itemsize + self._program.ended.itemsize)
+
+    def _open(self, processes: int, lost: bool = False) -> None:
+        self._processes = [self._start(0.0) for _ in range(processes)]
+        for number in range(processes):
+            self._assign(number, lost)
+        if self._wants_spare and self._spare is None:
+            self._spare = self._start(WARM_S)
+
+    def _start(self, warm_s: float) -> NodeProcess:
+        self.counters.starts += 1
+        block = self._block_bytes
+        return NodeProcess.start(self._program, block, self._transport, self._timeout_s, warm_s)
+
+    def _assign(self, number: int, lost: bool) -> None:
+        """Hand a process's tables to whoever plays for it now; with `lost`, their games under way are gone."""
+        process = self._processes[number]
+        said = process.wait_ready()
+        if "failed" in said:
+            self.close()
+            raise self._bridged.refuse(said["failed"])
+        for lane in self._lanes:
+            if lane.process != number:
+                continue
+            if lost:
+                self._carried.append(self._lost(lane))
+                lane.games += 1
+            lane.dry, lane.wave, lane.battles, lane.refusals = False, None, 0, 0
+            process.assign(lane.number, lane.tables.tolist(), lane.games.tolist(), lane.at)
+
+    def _await(self, lane: _Lane) -> Wave:
+        """The lane's next wave, from whichever process it takes."""
+        for _ in range(MAX_FAILURES):
+            try:
+                process = self._processes[lane.process]
+                wave = process.wave(lane.number)
+            except ProcessGoneError as gone:
+                last = gone
+                self._replace(lane.process, lost=True, reason=gone)
+                continue
+            self._count(lane, process, wave)
+            return wave
+        raise MapleError(f"the bridge failed {MAX_FAILURES} times in a row at table {int(lane.tables[0])}: {last}")
+
+    def _replace(self, number: int, lost: bool, reason: ProcessGoneError | None = None) -> None:
+        """Put the spare, or a fresh process, in a process's place."""
+        old = self._processes[number]
+        if reason is not None:
+            hung = old.popen.poll() is None
+            self.counters.hangs += hung
+            self.counters.crashes += not hung
+            old.popen.kill()
+        old.close()
+        self._processes[number] = self._spare or self._start(0.0)
+        self._spare = None
+        self._assign(number, lost)
+        if self._wants_spare:
+            self._spare = self._start(WARM_S)
+
+    def _renew(self, number: int) -> bool:
+        """Replace a retiring process once all its lanes are dry; whether that was done."""
+        if not all(lane.dry for lane in self._lanes if lane.process == number):
+            return False
+        self.counters.recycled += 1
+        self._replace(number, lost=False)
+        return True
+
+    def _count(self, lane: _Lane, process: NodeProcess, wave: Wave) -> None:
+        counters = self.counters
+        counters.waves += 1
+        counters.decisions += len(wave.rows)
+        counters.bytes += wave.bytes + 2 * len(wave.rows)
+        counters.battles += wave.battles - lane.battles
+        counters.refusals += wave.refusals - lane.refusals
+        lane.battles, lane.refusals = wave.battles, wave.refusals
+        counters.anomalies += len(process.notes)
+        self.anomalies += process.notes[: KEPT_ANOMALIES - len(self.anomalies)]
+        process.notes.clear()
+        full = wave.memory_mib > self._memory_limit or self._played(lane.process) > self._recycle_after
+        if full and not any(each.retiring for each in self._processes):
+            process.retire()
+
+    def _played(self, number: int) -> int:
+        return sum(lane.battles for lane in self._lanes if lane.process == number)
+
+    def _step(self, lane: _Lane, wave: Wave) -> Step:
+        lane.wave, self._current = wave, lane
+        rows, n = wave.rows, len(wave.rows)
+        self._keys = Keys(
+            table=rows["table"].astype(np.int32),
+            game=rows["game"].astype(np.int64),
+            seat=rows["seat"].astype(np.int8),
+            decision=rows["decision"].astype(np.int32),
+        )
+        view = np.ascontiguousarray(rows["view"])
+        observation = np.zeros((n, self.spec.observation if self._observations else 0), np.uint8)
+        self._mask = np.zeros((n, self.spec.actions if self._observations else 0), np.bool_)
+        if self._observations:
+            self.game.observe(view, observation, self._mask, 0, n)
+        ended = self._join([*self._carried, self._ended(lane, wave.ended)])
+        self._carried = []
+        reward = rows["reward"].astype(np.float32)[:, None]
+        return Step(self._keys, view, reward, observation, self._mask, None, ended)
+
+    def _ended(self, lane: _Lane, found: NDArray[Any]) -> Ended:
+        if len(found):
+            lane.games[np.searchsorted(lane.tables, found["table"])] = found["game"].astype(np.int64) + 1
+        figures = self._bridged.figures(found)
+        cut = np.flatnonzero(found["outcome"] == Outcome.TRUNCATED)
+        return Ended(
+            table=found["table"].astype(np.int32),
+            game=found["game"].astype(np.int64),
+            outcome=found["outcome"].astype(np.int8),
+            reward=found["reward"].astype(np.float32)[:, :, None],
+            figures=figures,
+            cut=cut,
+            last_view=np.ascontiguousarray(found["last_view"][cut]),
+        )
+
+    def _lost(self, lane: _Lane) -> Ended:
+        """All games of a lane, gone with their process."""
+        gone = np.zeros(len(lane.tables), self._program.ended)
+        gone["table"], gone["game"], gone["outcome"] = lane.tables, lane.games, Outcome.LOST
+        self.counters.lost += len(gone)
+        kept = lane.games.copy()
+        ended = self._ended(lane, gone)
+        lane.games = kept
+        return ended
+
+    @staticmethod
+    def _join(parts: list[Ended]) -> Ended:
+        if len(parts) == 1:
+            return parts[0]
+        starts = np.cumsum([0, *(len(part.table) for part in parts[:-1])])
+        return Ended(
+            table=np.concatenate([part.table for part in parts]),
+            game=np.concatenate([part.game for part in parts]),
+            outcome=np.concatenate([part.outcome for part in parts]),
+            reward=np.concatenate([part.reward for part in parts]),
+            figures=np.concatenate([part.figures for part in parts]),
+            cut=np.concatenate([part.cut + start for part, start in zip(parts, starts, strict=True)]),
+            last_view=np.concatenate([part.last_view for part in parts]),
+        )
+
+    @staticmethod
+    def _no_keys() -> Keys:
+        return Keys(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int8), np.zeros(0, np.int32))

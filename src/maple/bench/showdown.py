@@ -1,0 +1,177 @@
+"""Battles: the bridge with everything encoded, beside the simulator alone, as it is, and other ways to play it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+
+from maple.arena.node import NodeArena
+from maple.arena.node_process import NodeProcess, Transport
+from maple.bench.measure import machine, ratio_interval
+from maple.games import make_game
+from maple.games.bridged import Bridged
+from maple.games.showdown.runtime import find_node, node_version
+
+__all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "bench_showdown"]
+
+ROUNDS = 5
+WARM_UP_S = 8.0  # the simulator's compiler needs some seconds to settle
+START_S = 120.0
+
+
+class PlayingSide(Protocol):
+    """Something that plays battles and can be measured in slices."""
+
+    name: str
+
+    def slice(self, seconds: float) -> float:
+        """Play for about so long; returns decisions a second."""
+
+
+class BridgeSide:
+    """Random play through the arena, with observation and mask written for each decision."""
+
+    def __init__(
+        self, options: dict[str, Any], processes: int, battles: int, seed: int, transport: Transport = "auto"
+    ) -> None:
+        game = make_game("showdown", options)
+        self.name = f"bridge, {transport} transport"
+        self._bot, self._seed = game.bot("random"), seed
+        self.arena = NodeArena(
+            game, processes * battles, seed, processes=processes, transport=transport, check=False, spare=False
+        )
+
+    def __enter__(self) -> BridgeSide:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.arena.close()
+
+    def slice(self, seconds: float) -> float:
+        """Play for so long; returns decisions a second."""
+        began, decisions = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds:
+            step = self.arena.recv()
+            action = np.empty(len(step.keys), np.int32)
+            self._bot(step.view, self._seed, step.keys, action, 0, len(action))
+            self.arena.send(action)
+            decisions += len(action)
+        return decisions / (time.perf_counter() - began)
+
+
+class SimulatorSide:
+    """The same processes and battles with random choices made in Node: no Python, no encoding."""
+
+    def __init__(self, options: dict[str, Any], processes: int, battles: int, seed: int, accelerate: bool) -> None:
+        game = make_game("showdown", {**options, "accelerate": accelerate})
+        assert isinstance(game, Bridged)
+        self.name = "simulator alone, accelerated" if accelerate else "simulator alone, as it is"
+        self._battles = battles
+        program = game.program(seed, 1)
+        self._pool = [NodeProcess.start(program, 0, "auto", START_S, 0.0) for _ in range(processes)]
+        for process in self._pool:
+            said = process.wait_ready()
+            if "failed" in said:
+                raise game.refuse(said["failed"])
+        self.not_accelerated = str(said["notAccelerated"])
+        self.simulator = str(said["simulator"])
+
+    def __enter__(self) -> SimulatorSide:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._pool:
+            process.close()
+
+    def slice(self, seconds: float) -> float:
+        """Play for so long; returns decisions a second, of all processes together."""
+        for process in self._pool:
+            process.play_alone(self._battles, seconds)
+        counts = [process.played() for process in self._pool]
+        return float(sum(count["decisions"] / count["seconds"] for count in counts))
+
+
+def _rounds(sides: Sequence[PlayingSide], slice_s: float, tell: Callable[[str], None]) -> list[list[float]]:
+    """Slices of every side, to and fro, after a warm-up of each."""
+    for side in sides:
+        tell(f"warming up: {side.name}")
+        side.slice(WARM_UP_S)
+    speeds: list[list[float]] = [[] for _ in sides]
+    for number in range(ROUNDS):
+        tell(f"measuring, round {number + 1} of {ROUNDS}")
+        order = range(len(sides)) if number % 2 == 0 else reversed(range(len(sides)))
+        for which in order:
+            speeds[which].append(sides[which].slice(slice_s))
+    return speeds
+
+
+def _figures(speeds: list[float]) -> dict[str, Any]:
+    return {"decisions_per_s": float(np.median(speeds)), "slices": speeds}
+
+
+def bench_showdown(
+    options: dict[str, Any],
+    processes: int,
+    battles: int,
+    seconds: float,
+    seed: int,
+    tell: Callable[[str], None],
+    peer: Callable[[], Any] | None = None,
+    transports: Sequence[Transport] = ("auto",),
+) -> dict[str, Any]:
+    """Decisions a second of the bridge and, in the same rounds, of what it is compared with; `seconds` a side."""
+    with ExitStack() as stack:
+        bridges = [stack.enter_context(BridgeSide(options, processes, battles, seed, way)) for way in transports]
+        alone = stack.enter_context(SimulatorSide(options, processes, battles, seed, accelerate=True))
+        stock = stack.enter_context(SimulatorSide(options, processes, battles, seed, accelerate=False))
+        sides: list[PlayingSide] = [*bridges, alone, stock]
+        if peer is not None:
+            sides.append(stack.enter_context(peer()))
+        speeds = _rounds(sides, seconds / ROUNDS, tell)
+        counters = bridges[0].arena.report()
+    mine, n = speeds[0], len(bridges)
+    efficiency, efficiency_ci = ratio_interval(mine, speeds[n])
+    faster, faster_ci = ratio_interval(speeds[n], speeds[n + 1])
+    found = {
+        "game": "showdown",
+        "format": make_game("showdown", options).settings.model_dump()["format"],
+        **_figures(mine),
+        "simulator_alone": _figures(speeds[n]),
+        "stock": _figures(speeds[n + 1]),
+        "efficiency": efficiency,
+        "efficiency_ci95": list(efficiency_ci),
+        "acceleration": faster,
+        "acceleration_ci95": list(faster_ci),
+        "not_accelerated": alone.not_accelerated,
+        "node_starts": counters["starts"],
+        "bytes_per_decision": counters["bytes_per_decision"],
+        "frames_per_decision": counters["frames_per_decision"],
+        "refusals": counters["refusals"],
+        "anomalies": counters["anomalies"],
+        "processes": processes,
+        "battles_a_process": battles,
+        "bound_by": "the simulator",
+        "seed": seed,
+        "machine": {**machine(), "node": node_version(find_node()), "pokemon-showdown": alone.simulator},
+    }
+    if n > 1:
+        ratio, interval = ratio_interval(mine, speeds[1])
+        others = {bridge.name: _figures(slices) for bridge, slices in zip(bridges[1:], speeds[1:n], strict=True)}
+        found["transports"] = {bridges[0].name: _figures(mine), **others, "ratio": ratio, "ratio_ci95": list(interval)}
+    if peer is not None:
+        ratio, interval = ratio_interval(mine, speeds[-1])
+        found |= {
+            "peer": {"name": sides[-1].name, **_figures(speeds[-1])},
+            "ratio": ratio,
+            "ratio_ci95": list(interval),
+        }
+    return found

@@ -1,0 +1,91 @@
+/**
+ * How a bridge process talks to its owner: blocking reads of commands from one descriptor, answers on another.
+ *
+ * Rows go into a block of memory that the owner shares by descriptor, one write a wave; the answer is then only a
+ * doorbell. Where there is no such block, they follow the answer through the pipe.
+ */
+
+import {readSync, writeSync} from 'node:fs';
+
+export const COMMAND = {configure: 0, assign: 1, act: 2, retire: 3, stop: 4, play: 5};
+export const ANSWER = {ready: 0, wave: 2, note: 3, failed: 4, played: 5};
+const COMMAND_BYTES = 16, ANSWER_BYTES = 48;
+
+/** @typedef {{kind: number, lane: number, epoch: number, body: Buffer}} Command */
+
+/** Both directions of the pipe, and the shared block. */
+export class Channel {
+  /** @param {number} input @param {number} output @param {number} block a descriptor, or -1 for none */
+  constructor(input, output, block) {
+    this.input = input;
+    this.output = output;
+    this.block = block;
+    this.head = Buffer.alloc(COMMAND_BYTES);
+    this.answer = Buffer.alloc(ANSWER_BYTES);
+  }
+
+  /** Wait for the next command; null once the owner is gone. @returns {Command | null} */
+  next() {
+    if (!this.fill(this.head)) return null;
+    const [kind, lane, epoch, length] = [0, 4, 8, 12].map(at => this.head.readUInt32LE(at));
+    const body = Buffer.alloc(length ?? 0);
+    if (length && !this.fill(body)) return null;
+    return {kind: kind ?? 0, lane: lane ?? 0, epoch: epoch ?? 0, body};
+  }
+
+  /** @param {Buffer} buffer whether it was filled to its end */
+  fill(buffer) {
+    let at = 0;
+    while (at < buffer.length) {
+      const count = readSync(this.input, buffer, at, buffer.length - at, null);
+      if (count === 0) return false;
+      at += count;
+    }
+    return true;
+  }
+
+  /** @param {Buffer} buffer @param {number} length */
+  send(buffer, length) {
+    let at = 0;
+    while (at < length) at += writeSync(this.output, buffer, at, length - at, null);
+  }
+
+  /** @param {number} kind @param {object} content */
+  tell(kind, content) {
+    const body = Buffer.from(JSON.stringify(content));
+    this.answer.fill(0);
+    this.answer.writeUInt32LE(kind, 0);
+    this.answer.writeUInt32LE(body.length, 4);
+    this.send(this.answer, ANSWER_BYTES);
+    this.send(body, body.length);
+  }
+
+  /**
+   * One wave: rows and finished games, then the doorbell.
+   * @param {number} number the lane's @param {import('./lane.js').Lane} lane @param {number} at where its area of the block begins
+   * @param {number} rowBytes @param {number} endedBytes @param {number} memory in MiB
+   */
+  wave(number, lane, at, rowBytes, endedBytes, memory) {
+    const rows = lane.rows * rowBytes, ended = lane.endedRows * endedBytes, {answer} = this;
+    if (this.block >= 0) {
+      if (rows) writeAll(this.block, lane.rowBuffer, rows, at);
+      if (ended) writeAll(this.block, lane.endedBuffer, ended, at + lane.rowBuffer.length);
+    }
+    answer.writeUInt32LE(ANSWER.wave, 0);
+    answer.writeUInt32LE(this.block >= 0 ? 0 : rows + ended, 4);
+    [number, lane.epoch, lane.rows, lane.endedRows, lane.battles, lane.refusals, memory].forEach((value, i) => {
+      answer.writeUInt32LE(value, 8 + 4 * i);
+    });
+    this.send(answer, ANSWER_BYTES);
+    if (this.block < 0) {
+      if (rows) this.send(lane.rowBuffer, rows);
+      if (ended) this.send(lane.endedBuffer, ended);
+    }
+  }
+}
+
+/** @param {number} file @param {Buffer} buffer @param {number} length @param {number} position */
+function writeAll(file, buffer, length, position) {
+  let at = 0;
+  while (at < length) at += writeSync(file, buffer, at, length - at, position + at);
+}

@@ -1,0 +1,205 @@
+/**
+ * Expected damage in closed form: the simulator's formula with the mean roll, without critical hits or accuracy, over
+ * what the seat knows. Rare modifiers are left out; how far that is from the full calculation is measured in the tests.
+ */
+
+import {numbered, schema} from './schema.js';
+
+/** @typedef {import('./lexicon.js').Lexicon} Lexicon */
+/** @typedef {import('./lexicon.js').Move} Move */
+/** @typedef {import('./lexicon.js').Species} Species */
+/** @typedef {import('./tracker.js').Tracker} Tracker */
+/** @typedef {import('./mon.js').PublicSide} PublicSide */
+
+const [HP, ATK, DEF, SPA, SPD, SPE] = [0, 1, 2, 3, 4, 5];
+const PHYSICAL = 1;
+const MEAN_ROLL = 0.925;
+const TYPES = numbered('types'), WEATHER = numbered('weather'), TERRAIN = numbered('terrain');
+const SIDES = numbered('sides');
+const type = (/** @type {string} */ name) => TYPES.get(name) ?? -1;
+const [FIRE, WATER, FLYING, GHOST, NORMAL, FIGHTING] =
+  [type('Fire'), type('Water'), type('Flying'), type('Ghost'), type('Normal'), type('Fighting')];
+const BURNED = 1, PARALYZED = 2;
+
+/** @param {number} stage -6 to 6 */
+export function stageFactor(stage) {
+  return stage >= 0 ? (2 + stage) / 2 : 2 / (2 - stage);
+}
+
+/** What damage depends on, of one Pokémon. */
+export class Fighter {
+  constructor() {
+    this.level = 100;
+    this.stats = new Float64Array(6);
+    this.boosts = new Int8Array(schema.lists.boosts?.length ?? 7);
+    this.first = 0; // its types
+    this.second = 0;
+    this.bornFirst = 0; // the same before it terastallized
+    this.bornSecond = 0;
+    this.terastallized = false;
+    this.item = 0;
+    this.ability = 0;
+    this.status = 0;
+  }
+
+  /** Stats as an even spread of effort would give. @param {Species} species @param {number} generation */
+  guessStats(species, generation) {
+    const extra = generation <= 2 ? 93 : 52;
+    for (let i = 0; i < 6; i++) {
+      const grown = Math.floor((2 * species.base[i] + extra) * this.level / 100);
+      this.stats[i] = grown + (i === HP ? this.level + 10 : 5);
+    }
+    if (species.base[HP] === 1) this.stats[HP] = 1;
+  }
+
+  /** @param {number} stat @param {boolean} boosted */
+  stat(stat, boosted) {
+    const value = this.stats[stat];
+    return boosted ? value * stageFactor(this.boosts[stat - 1]) : value;
+  }
+}
+
+/** Damage between fighters under one format's rules. */
+export class DamageModel {
+  /** @param {Lexicon} lexicon */
+  constructor(lexicon) {
+    this.lexicon = lexicon;
+    const item = (/** @type {string[]} */ names) => new Set(names.map(name => lexicon.item(name)));
+    const ability = (/** @type {string[]} */ names) => new Set(names.map(name => lexicon.ability(name)));
+    this.band = item(['choiceband']);
+    this.specs = item(['choicespecs']);
+    this.orb = item(['lifeorb']);
+    this.belt = item(['expertbelt']);
+    this.vest = item(['assaultvest']);
+    this.eviolite = item(['eviolite']);
+    this.scarf = item(['choicescarf']);
+    this.strong = ability(['hugepower', 'purepower']);
+    this.adaptable = ability(['adaptability']);
+    this.technical = ability(['technician']);
+    this.solid = ability(['filter', 'solidrock', 'prismarmor']);
+    this.furred = ability(['furcoat']);
+    this.scaled = ability(['icescales']);
+    this.gutsy = ability(['guts']);
+    this.thick = ability(['thickfat']);
+    this.scrappy = ability(['scrappy', 'mindseye']);
+    this.tinted = ability(['tintedlens']);
+    this.breaking = ability(['moldbreaker', 'teravolt', 'turboblaze']);
+    this.wonder = ability(['wonderguard']);
+    /** @type {Map<number, number>} abilities that take no harm from a type */
+    this.immune = new Map();
+    for (const [name, harmless] of Object.entries({
+      levitate: 'Ground', eartheater: 'Ground', voltabsorb: 'Electric', lightningrod: 'Electric', motordrive: 'Electric',
+      waterabsorb: 'Water', stormdrain: 'Water', dryskin: 'Water', flashfire: 'Fire', wellbakedbody: 'Fire',
+      sapsipper: 'Grass',
+    })) {
+      const number = lexicon.ability(name);
+      if (number) this.immune.set(number, type(harmless));
+    }
+  }
+
+  /**
+   * How strongly a move's type hits, 0 to 4.
+   * @param {Fighter} attacker @param {Fighter} defender @param {Move} move
+   */
+  effectiveness(attacker, defender, move) {
+    const {chart, typeCount} = this.lexicon, row = move.type * typeCount;
+    let first = chart[row + defender.first];
+    let second = defender.second ? chart[row + defender.second] : 1;
+    if ((move.type === NORMAL || move.type === FIGHTING) && this.scrappy.has(attacker.ability)) {
+      if (defender.first === GHOST) first = 1;
+      if (defender.second === GHOST) second = 1;
+    }
+    if (this.immune.get(defender.ability) === move.type && !this.breaking.has(attacker.ability)) return 0;
+    if (move.key === 'freezedry') {
+      if (defender.first === WATER) first = 2;
+      if (defender.second === WATER) second = 2;
+    }
+    return first * second;
+  }
+
+  /** @param {Fighter} attacker @param {Move} move */
+  sameType(attacker, move) {
+    const born = move.type === attacker.bornFirst || move.type === attacker.bornSecond;
+    if (!attacker.terastallized) return born ? (this.adaptable.has(attacker.ability) ? 2 : 1.5) : 1;
+    const turned = move.type === attacker.first;
+    return born && turned ? 2 : born || turned ? 1.5 : 1;
+  }
+
+  /**
+   * The expected share of the defender's full HP that a move takes.
+   * @param {Fighter} attacker @param {Fighter} defender @param {Move} move @param {Tracker} field @param {PublicSide} side the defender's
+   */
+  share(attacker, defender, move, field, side) {
+    if (move.category === 0) return 0;
+    const full = defender.stats[HP] || 1;
+    const effect = this.effectiveness(attacker, defender, move);
+    if (effect === 0) return 0;
+    if (effect < 2 && this.wonder.has(defender.ability)) return 0;
+    if (move.fixed || move.level) return (move.level ? attacker.level : move.fixed) / full;
+    if (move.half) return 0.5;
+    const physical = move.category === PHYSICAL;
+    const source = move.foul ? defender : attacker;
+    let attack = source.stat(move.attackStat || (physical ? ATK : SPA), true);
+    let defense = defender.stat(move.defenseStat || (physical ? DEF : SPD), true);
+    let power = move.power * move.hits;
+    if (physical) {
+      if (this.band.has(attacker.item)) attack *= 1.5;
+      if (this.strong.has(attacker.ability)) attack *= 2;
+      if (this.furred.has(defender.ability)) defense *= 2;
+    } else {
+      if (this.specs.has(attacker.item)) attack *= 1.5;
+      if (this.vest.has(defender.item)) defense *= 1.5;
+    }
+    if (this.eviolite.has(defender.item)) defense *= 1.5;
+    if (move.power <= 60 && this.technical.has(attacker.ability)) power *= 1.5;
+    const base = Math.floor(Math.floor(2 * attacker.level / 5 + 2) * power * attack / Math.max(1, defense) / 50) + 2;
+    return base * effect * this.sameType(attacker, move) * MEAN_ROLL *
+      this.circumstances(attacker, defender, move, field, side, effect, physical) / full;
+  }
+
+  /**
+   * @param {Fighter} attacker @param {Fighter} defender @param {Move} move @param {Tracker} field @param {PublicSide} side
+   * @param {number} effect @param {boolean} physical
+   */
+  circumstances(attacker, defender, move, field, side, effect, physical) {
+    let factor = 1;
+    if (field.weather !== 0) factor *= this.weatherFactor(field.weather, move.type);
+    if (field.terrain !== 0 && attacker.first !== FLYING && attacker.second !== FLYING) {
+      if (TERRAIN_TYPE[field.terrain] === move.type) factor *= this.lexicon.generation >= 8 ? 1.3 : 1.5;
+    }
+    if (physical && attacker.status === BURNED && !this.gutsy.has(attacker.ability) && move.key !== 'facade') factor *= 0.5;
+    if (side.conditions[physical ? REFLECT : SCREEN] || side.conditions[VEIL]) factor *= 0.5;
+    if (this.orb.has(attacker.item)) factor *= 1.3;
+    else if (effect > 1 && this.belt.has(attacker.item)) factor *= 1.2;
+    if (effect > 1 && this.solid.has(defender.ability)) factor *= 0.75;
+    if (effect < 1 && this.tinted.has(attacker.ability)) factor *= 2;
+    if (!physical && this.scaled.has(defender.ability)) factor *= 0.5;
+    if (this.thick.has(defender.ability) && (move.type === FIRE || move.type === ICE)) factor *= 0.5;
+    return factor;
+  }
+
+  /** @param {number} weather @param {number} moveType */
+  weatherFactor(weather, moveType) {
+    const wet = weather === RAIN || weather === DELUGE, bright = weather === SUN || weather === DROUGHT;
+    if (moveType === WATER) return wet ? 1.5 : bright ? (weather === DROUGHT ? 0 : 0.5) : 1;
+    if (moveType === FIRE) return bright ? 1.5 : wet ? (weather === DELUGE ? 0 : 0.5) : 1;
+    return 1;
+  }
+
+  /** @param {Fighter} fighter @param {PublicSide} side its own */
+  speed(fighter, side) {
+    let speed = fighter.stat(SPE, true);
+    if (this.scarf.has(fighter.item)) speed *= 1.5;
+    if (fighter.status === PARALYZED) speed *= this.lexicon.generation >= 7 ? 0.5 : 0.25;
+    if (side.conditions[TAILWIND]) speed *= 2;
+    return speed;
+  }
+}
+
+const ICE = type('Ice');
+const [RAIN, SUN, DELUGE, DROUGHT] =
+  ['raindance', 'sunnyday', 'primordialsea', 'desolateland'].map(name => WEATHER.get(name) ?? -1);
+const [REFLECT, SCREEN, VEIL, TAILWIND] = /** @type {[number, number, number, number]} */ (
+  ['reflect', 'lightscreen', 'auroraveil', 'tailwind'].map(name => SIDES.get(name) ?? 0));
+const TERRAIN_TYPE = [...TERRAIN.keys()].map(name => (
+  {electricterrain: type('Electric'), grassyterrain: type('Grass'), psychicterrain: type('Psychic')}[name] ?? -1));

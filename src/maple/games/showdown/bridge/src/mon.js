@@ -1,0 +1,96 @@
+/** What everybody knows of a Pokémon and of a side. */
+
+import {numbered} from './schema.js';
+
+/**
+ * @typedef {import('./lexicon.js').Species} Species
+ * @typedef {import('./lexicon.js').Move} Move
+ */
+
+const STATUS = numbered('status'), SIDES = numbered('sides'), VOLATILES = numbered('volatiles');
+const BOOST_COUNT = numbered('boosts').size;
+
+/** One Pokémon as the public sees it. */
+export class Mon {
+  /**
+   * @param {number} id its number on its side, in order of appearance
+   * @param {string} name
+   * @param {Species} species
+   */
+  constructor(id, name, species) {
+    this.id = id;
+    this.name = name;
+    this.species = species;
+    this.own = species; // what it is again after it leaves the field
+    this.level = 100;
+    this.hp = 1;
+    this.hpBefore = 1; // when it came in: an illusion's damage was not its own
+    this.status = 0;
+    this.statusTurns = 0;
+    this.item = 0;
+    this.ability = species.ability;
+    this.types = [species.types[0], species.types[1]];
+    this.tera = 0;
+    this.terastallized = false;
+    /** @type {Move[]} */
+    this.moves = [];
+    this.used = [0, 0, 0, 0];
+    this.low = 0; // volatiles 0-31
+    this.high = 0; // volatiles 32-63
+    this.boosts = new Int8Array(BOOST_COUNT);
+    this.fainted = false;
+    this.revision = 0; // raised by whatever moves its damage figures
+  }
+
+  /** @param {string} name @param {boolean} on */
+  setVolatile(name, on) {
+    const bit = VOLATILES.get(name);
+    if (bit === undefined) return;
+    if (bit < 32) this.low = on ? this.low | (1 << bit) : this.low & ~(1 << bit);
+    else this.high = on ? this.high | (1 << (bit - 32)) : this.high & ~(1 << (bit - 32));
+  }
+
+  /** @param {Species} species @param {boolean} forGood */
+  become(species, forGood) {
+    this.species = species;
+    if (forGood) this.own = species;
+    if (!this.terastallized) this.types = [species.types[0], species.types[1]];
+    if (species.ability) this.ability = species.ability;
+    this.revision++;
+  }
+
+  /** Off the field: what does not last is gone. */
+  leave() {
+    this.low = this.high = 0;
+    this.boosts.fill(0);
+    if (this.status === STATUS.get('tox')) this.statusTurns = 0;
+    this.become(this.own, false);
+  }
+
+  /** @param {Move} move its place among the known ones, or -1 where there is no room */
+  learn(move) {
+    let at = this.moves.indexOf(move);
+    if (at < 0 && this.moves.length < 4) {
+      at = this.moves.push(move) - 1;
+      this.revision++;
+    }
+    return at;
+  }
+}
+
+/** One side as the public sees it. */
+export class PublicSide {
+  constructor() {
+    /** @type {Mon[]} */
+    this.mons = [];
+    /** @type {Map<string, Mon>} */
+    this.byName = new Map();
+    /** @type {Mon | null} */
+    this.active = null;
+    this.size = 6;
+    this.fainted = 0;
+    this.spent = false;
+    this.conditions = new Uint8Array(SIDES.size); // layers, or the turn it began plus one
+    this.began = new Uint16Array(SIDES.size);
+  }
+}

@@ -1,0 +1,223 @@
+/** One place where battles are played one after the other. */
+
+import {choiceText, FIRST_SWITCH, openActions, previewSize} from './actions.js';
+import {accelerate} from './accelerator.js';
+import {DamageModel} from './damage.js';
+import {SeatEncoder} from './encode.js';
+import {Lexicon} from './lexicon.js';
+import {BANK, DEAL, key, simulatorSeed} from './random.js';
+import {schema, VIEW_BYTES} from './schema.js';
+import {Tracker} from './tracker.js';
+
+/**
+ * @typedef {import('./simulator.js').Battle} Battle
+ * @typedef {import('./simulator.js').Request} Request
+ * @typedef {import('./simulator.js').Side} Side
+ * @typedef {import('./simulator.js').Simulator} Simulator
+ * @typedef {{format: string, seed: string, tablesPerDeal: number, maxTurns: number, teamPool: number,
+ *   rewards: Record<string, number>, accelerate: boolean}} Config
+ */
+
+/** What a seat earns comes in these parts, each with a weight. */
+export const REWARD_PARTS = ['win', 'faint', 'hp', 'status', 'turn'];
+export const OUTCOME = {playing: 0, terminated: 1, truncated: 2, lost: 3};
+const NAMES = ['First', 'Second'];
+const [WIN, FAINT, HP, STATUS, TURN] = [0, 1, 2, 3, 4];
+
+/** What all tables of a process share: the format, its data and its teams. */
+export class Rules {
+  /** @param {Simulator} simulator @param {Config} config */
+  constructor(simulator, config) {
+    const {Dex} = simulator, format = Dex.formats.get(config.format);
+    this.simulator = simulator;
+    this.config = config;
+    this.seed = BigInt(config.seed);
+    const dex = Dex.forFormat(format);
+    this.lexicon = new Lexicon(Dex, dex);
+    this.model = new DamageModel(this.lexicon);
+    const fast = config.accelerate ? accelerate(simulator, format.id) : {Battle: simulator.Battle, reason: 'it is off'};
+    this.Battle = fast.Battle;
+    this.notAccelerated = fast.reason;
+    this.format = format.id;
+    this.weights = REWARD_PARTS.map(part => config.rewards[part] ?? 0);
+    /** @type {Map<number, string>} */
+    this.teams = new Map();
+  }
+
+  /** A team of the pool; each is made when first wanted, the same in every process. @param {number} deal @param {number} game @param {number} seat */
+  team(deal, game, seat) {
+    const draw = key(this.seed, [DEAL, deal, game, seat, 0, 1]);
+    const number = Number(draw % BigInt(this.config.teamPool));
+    let team = this.teams.get(number);
+    if (team === undefined) {
+      const seed = simulatorSeed(key(this.seed, [BANK, number, 0, 0, 0, 0]));
+      const {Teams} = this.simulator;
+      team = Teams.pack(Teams.generate(this.format, {seed}));
+      this.teams.set(number, team);
+    }
+    return team;
+  }
+}
+
+/** What a seat has gained so far, in parts, and what of that was handed out. */
+class Account {
+  constructor() {
+    this.standing = new Float64Array(REWARD_PARTS.length);
+    this.paid = new Float64Array(REWARD_PARTS.length);
+  }
+
+  /** What was earned since the last time, weighted. @param {number[]} weights */
+  collect(weights) {
+    let sum = 0;
+    for (let i = 0; i < weights.length; i++) {
+      sum += weights[i] * (this.standing[i] - this.paid[i]);
+    }
+    this.paid.set(this.standing);
+    return sum;
+  }
+}
+
+/** A battle under way, and what its two seats see of it. */
+export class Table {
+  /** @param {Rules} rules @param {number} number @param {number} game how many games were played here before */
+  constructor(rules, number, game) {
+    const {tablesPerDeal} = rules.config;
+    const deal = Math.floor(number / tablesPerDeal), swapped = number % tablesPerDeal % 2;
+    const seed = simulatorSeed(key(rules.seed, [DEAL, deal, game, 0, 0, 0]));
+    const [first, second] = [0, 1].map(seat => rules.team(deal, game, seat ^ swapped));
+    this.rules = rules;
+    this.number = number;
+    this.game = game;
+    this.battle = new rules.Battle({
+      formatid: rules.format, seed, p1: {name: NAMES[0], team: first}, p2: {name: NAMES[1], team: second},
+    });
+    this.tracker = new Tracker(rules.lexicon);
+    this.encoders = [
+      new SeatEncoder(rules.lexicon, rules.model, this.tracker, 0),
+      new SeatEncoder(rules.lexicon, rules.model, this.tracker, 1),
+    ];
+    this.decisions = [0, 0];
+    this.masks = [0, 0];
+    this.refused = [0, 0];
+    /** @type {[number[], number[]]} */
+    this.picked = [[], []];
+    this.accounts = [new Account(), new Account()];
+    this.outcome = OUTCOME.playing;
+    this.refusals = 0;
+    /** @type {{kind: string, table: number, game: number, seat: number, choice: string, error: string, input: string[]}[]} */
+    this.anomalies = [];
+    this.standing();
+    for (const account of this.accounts) account.paid.set(account.standing);
+  }
+
+  /** Let go of a finished battle's memory. */
+  end() {
+    this.battle.destroy();
+  }
+
+  /** @param {number} seat @returns {Side} */
+  side(seat) {
+    return this.battle.sides[seat];
+  }
+
+  /** Which seats wait for a decision; their masks are in `masks`. A seat with nothing to decide is passed over. */
+  update() {
+    for (let round = 0; round < 8 && !this.battle.ended; round++) {
+      let waiting = 0;
+      for (let seat = 0; seat < 2; seat++) {
+        const side = this.side(seat);
+        this.masks[seat] = 0;
+        if (side.isChoiceDone()) continue;
+        const mask = openActions(side.activeRequest, this.picked[seat]) & ~this.refused[seat];
+        this.masks[seat] = mask;
+        if (mask) waiting++;
+        else this.battle.choose(side.id, 'default');
+        if (this.battle.ended) break;
+      }
+      if (waiting) break;
+    }
+    if (this.battle.ended) this.outcome = OUTCOME.terminated;
+    else if (this.battle.turn > this.rules.config.maxTurns) this.outcome = OUTCOME.truncated;
+    this.standing();
+  }
+
+  /** Play a seat's action. @param {number} seat @param {number} action */
+  play(seat, action) {
+    const side = this.side(seat), request = /** @type {Request} */ (side.activeRequest);
+    this.decisions[seat]++;
+    const choice = request.teamPreview ? this.pick(seat, request, action) : choiceText(request, action);
+    if (choice === '') return;
+    if (this.battle.choose(side.id, choice)) {
+      this.refused[0] = this.refused[1] = 0;
+    } else {
+      this.refuse(seat, side, choice, action);
+    }
+  }
+
+  /** The next pick of a team preview; a choice once it is complete. @param {number} seat @param {Request} request @param {number} action */
+  pick(seat, request, action) {
+    const picked = this.picked[seat];
+    picked.push(action - FIRST_SWITCH);
+    if (picked.length < previewSize(request)) return '';
+    const rest = request.side.pokemon.map((_, i) => i).filter(i => !picked.includes(i));
+    return `team ${[...picked, ...rest].map(i => i + 1).join('')}`;
+  }
+
+  /** The simulator did not take a choice: it is asked again, without it. @param {number} seat @param {Side} side @param {string} choice @param {number} action */
+  refuse(seat, side, choice, action) {
+    const {error} = side.choice;
+    this.refusals++;
+    this.refused[seat] |= 1 << action;
+    // Trapped by something that could not be known is part of the game; anything else is a mask that was wrong.
+    if (!/trapped|disabled|Hack to avoid/i.test(error)) this.remember('refused', seat, choice, error);
+  }
+
+  /** Keep what repeats an anomaly. @param {string} kind @param {number} seat @param {string} choice @param {string} error */
+  remember(kind, seat, choice, error) {
+    const input = [...this.battle.inputLog];
+    this.anomalies.push({kind, table: this.number, game: this.game, seat, choice, error, input});
+  }
+
+  /** Bring the seats' accounts up to date. */
+  standing() {
+    const totals = [0, 1].map(seat => {
+      let hp = 0, fainted = 0, ill = 0;
+      for (const {hp: left, maxhp, fainted: gone, status} of this.side(seat).pokemon) {
+        hp += left / maxhp;
+        if (gone) fainted++;
+        else if (status) ill++;
+      }
+      return {hp, fainted, ill};
+    });
+    for (let seat = 0; seat < 2; seat++) {
+      const mine = totals[seat], theirs = totals[1 - seat], account = this.accounts[seat];
+      account.standing[FAINT] = theirs.fainted - mine.fainted;
+      account.standing[HP] = mine.hp - theirs.hp;
+      account.standing[STATUS] = theirs.ill - mine.ill;
+      account.standing[TURN] = -this.battle.turn;
+      account.standing[WIN] = this.battle.ended && this.winner() >= 0 ? (this.winner() === seat ? 1 : -1) : 0;
+    }
+  }
+
+  /** The seat that won, -1 for none. */
+  winner() {
+    return NAMES.indexOf(this.battle.winner);
+  }
+
+  /** @param {number} seat what it earned since it was last told */
+  reward(seat) {
+    return this.accounts[seat].collect(this.rules.weights);
+  }
+
+  /** Write a seat's view. @param {number} seat @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */
+  write(seat, u8, u16, at) {
+    const request = this.side(seat).activeRequest;
+    if (!request) return;
+    this.tracker.read(this.battle.log);
+    u8.fill(0, at, at + VIEW_BYTES);
+    this.encoders[seat].encode(request, this.masks[seat], u8, u16, at);
+  }
+}
+
+export const SEATS = NAMES.length;
+if (schema.actions !== 14) throw new Error('schema.json and the actions disagree');

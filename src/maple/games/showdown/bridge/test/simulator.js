@@ -1,0 +1,15 @@
+/** What the tests share: the simulator from where it is installed, and rules to play by. */
+
+import {loadSimulator} from '../src/simulator.js';
+import {Rules} from '../src/table.js';
+
+export const modules = process.env.MAPLE_SHOWDOWN_MODULES ?? '.';
+export const simulator = loadSimulator(modules);
+
+/** @param {Partial<import('../src/table.js').Config>} [changes] */
+export function makeRules(changes = {}) {
+  return new Rules(simulator, {
+    format: 'gen9randombattle', seed: '3', tablesPerDeal: 1, maxTurns: 300, teamPool: 64, accelerate: true,
+    rewards: {win: 1, faint: 0.1, hp: 0.1}, ...changes,
+  });
+}

