@@ -24,11 +24,26 @@ app = typer.Typer(
 
 
 def _add_commands() -> None:
-    from maple.cli import bench, compare, config, doctor, evaluate, export, games, profile, runs, showdown, train, tune
+    from maple.cli import (
+        bench,
+        compare,
+        config,
+        doctor,
+        evaluate,
+        export,
+        games,
+        ladder,
+        profile,
+        runs,
+        showdown,
+        train,
+        tune,
+    )
 
     app.command("games")(games.games)
     app.command("train")(train.train)
     app.command("eval")(evaluate.evaluate_run)
+    app.command("ladder")(ladder.ladder)
     app.command("export")(export.export_run)
     app.command("compare")(compare.compare)
     app.command("profile")(profile.profile)
