@@ -16,7 +16,7 @@ from typing import Any
 from maple.bench.gate import Evidence, Limits, Paired, Verdict, decide, paired_difference, seed_interval
 from maple.bench.measure import machine
 from maple.bench.side import SideProcess
-from maple.core.config import Config
+from maple.core.config import Config, flatten
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games import make_game
@@ -116,15 +116,8 @@ def _finite(interval: tuple[float, float]) -> list[float | None]:
 
 def differing(base: Config, candidate: Config) -> dict[str, tuple[Any, Any]]:
     """The settings in which two configs differ, by their dotted names."""
-    a, b = _flat(base.model_dump()), _flat(candidate.model_dump())
+    a, b = flatten(base.model_dump()), flatten(candidate.model_dump())
     return {key: (a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)}
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
 
 
 def check_sides(base: Config, candidate: Config, plan: Plan) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "PracticeConfig",
     "SnapshotConfig",
     "assign",
+    "flatten",
     "load_config",
     "preset_names",
     "preset_settings",
@@ -163,6 +164,14 @@ def preset_settings(name: str, game: str) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise ConfigError(f"preset {path} has no settings; write them as `key: value`, a line each")
     return tree
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of a tree of settings by their dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
 
 
 def assign(tree: dict[str, Any], key: str, text: str) -> None:

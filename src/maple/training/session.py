@@ -6,12 +6,11 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
-from maple.core.config import Config
+from maple.core.config import Config, flatten
 from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
@@ -75,7 +74,7 @@ class _Window:
 
 def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
     """A run goes on only with the settings it began with."""
-    new, old = _flatten(config.model_dump()), _flatten(stored.model_dump())
+    new, old = flatten(config.model_dump()), flatten(stored.model_dump())
     for key in sorted(new.keys() | old.keys()):
         automatic = key in ("tables", "threads") and new.get(key) is None
         if new.get(key) != old.get(key) and key not in FREE_TO_CHANGE and not automatic:
@@ -83,13 +82,6 @@ def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
                 f"run {run.name!r} was begun with {key} = {old.get(key)!r}, not {new.get(key)!r}; "
                 "give the new settings another --run name"
             )
-
-
-def _flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        flat |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
 
 
 def _resume_point(config: Config, run: RunFolder) -> tuple[Config, Checkpoint | None]:
