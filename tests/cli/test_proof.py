@@ -96,6 +96,7 @@ def test_the_suites_write_what_they_print(tmp_path: Path) -> None:
         (["compare", "default", "game.seats=2"], "the same game with the same options"),
         (["compare", "default", "default", "--against", "nobody"], "ofc has no opponent 'nobody'"),
         (["compare", "speed", "speed balance"], "names 2 presets"),
+        (["train", "ofc", "--profile-name", "../mine"], "is no name for a file"),
         (["tune", "ofx"], "there is no game 'ofx'"),
         (["bench", "--only", "gams"], "there is no suite 'gams'"),
     ],

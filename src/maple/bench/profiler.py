@@ -9,6 +9,7 @@ from maple.bench.measure import interleave, machine, ratio_interval
 from maple.bench.train import MapleSide
 from maple.core.config import Config
 from maple.perf import Profiler, Recorder, span
+from maple.perf.system import SAMPLING
 
 __all__ = ["bench_profiler", "span_cost_s"]
 
@@ -36,7 +37,7 @@ class _Turns:
     def __init__(self, side: MapleSide, slice_s: float) -> None:
         self._side, self._slice_s = side, slice_s
         self.cpu_speeds: dict[bool, list[float]] = {True: [], False: []}
-        self.spans, self.wall_s = 0, 0.0
+        self.spans, self.sampled_s, self.wall_s = 0, 0.0, 0.0
 
     def _slice(self, profiled: bool) -> float:
         cpu, steps = self._side.cpu_s, self._side.steps
@@ -54,12 +55,13 @@ class _Turns:
             speed = self._slice(True)
         nodes = [node for account in profiler.recorder.accounts for _, node in account.root.walk()]
         self.spans += sum(node.count for node in nodes)
+        self.sampled_s += sum(node.self_s for node in nodes if node.name == SAMPLING)
         self.wall_s += profiler.recorder.ended - profiler.recorder.began
         return speed
 
 
 def bench_profiler(config: Config, seconds: float) -> dict[str, Any]:
-    """The cost of spans by count, and the ratio of slices with and without a profiler, taken in turns.
+    """What spans and looks at the system cost by count, and the ratio of slices with and without them, taken in turns.
 
     The ratio by processor time is the steadier one where other programs use the same cores.
     """
@@ -75,7 +77,8 @@ def bench_profiler(config: Config, seconds: float) -> dict[str, Any]:
         "algo": config.algo,
         "span_us": 1e6 * cost,
         "spans_per_s": turns.spans / turns.wall_s,
-        "cost_by_count": cost * turns.spans / turns.wall_s,
+        "sampler_share": turns.sampled_s / turns.wall_s,
+        "cost_by_count": (cost * turns.spans + turns.sampled_s) / turns.wall_s,
         "ratio": ratio,
         "ratio_ci95": list(interval),
         "cpu_ratio": cpu_ratio,

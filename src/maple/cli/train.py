@@ -23,6 +23,7 @@ from maple.cli.options import (
 from maple.cli.output import notes, print_json
 from maple.cli.profile import save_profile
 from maple.core.config import Config, load_config
+from maple.core.errors import ConfigError
 from maple.core.kernels import is_compiled
 from maple.games import entry, make_game
 from maple.perf import Profiler, ShortLine
@@ -119,6 +120,8 @@ def train(
         minutes = DEFAULT_MINUTES
     flags = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     config = load_config(game, preset, settings, entry(game).defaults, flags)
+    if profile_name is not None and not profile_name.replace("-", "").replace("_", "").isalnum():
+        raise ConfigError(f"--profile-name {profile_name!r} is no name for a file; use letters, digits, - and _")
     spec = make_game(game, config.game).spec
     final = tuple(name for name in FINAL_OPPONENTS if evaluate and name in spec.opponents)
     folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{game}-%Y%m%d-%H%M%S")))
