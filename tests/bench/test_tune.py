@@ -97,6 +97,10 @@ def test_a_real_run_is_tuned_and_the_preset_is_used(tmp_path: Path, monkeypatch:
     assert config.ppo.epochs == 3
     assert "tuned" in preset_names("ofc")
     assert "tuned" not in preset_names()
+    monkeypatch.setenv("MAPLE_CONFIG_DIR", path)
+    with pytest.raises(ConfigError, match="cannot write preset"):
+        write_preset("ofc", "tuned", {}, "below a file")
+    monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path))
     Path(path).write_text("- a list\n")
     with pytest.raises(ConfigError, match="has no settings"):
         load_config("ofc", "tuned")

@@ -186,6 +186,32 @@ def test_a_childs_spans_are_merged_and_each_account_adds_up() -> None:
     json.dumps(profile)
 
 
+FORKS = """
+import multiprocessing, time
+from maple.perf import Profiler, child_profile, span
+
+def work():
+    with child_profile("forked"), span("env_step"):
+        time.sleep(0.05)
+
+with Profiler() as profiler:
+    child = multiprocessing.get_context("fork").Process(target=work)
+    child.start()
+    child.join()
+assert child.exitcode == 0
+accounts = profiler.profile({})["accounts"]
+forked = [account for account in accounts if account["process"].startswith("forked-")]
+assert len(forked) == 1, accounts
+print(sum(span["share"] for span in forked[0]["spans"]))
+"""
+
+
+def test_a_forked_child_has_an_account_of_its_own() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(1.0)
+
+
 def test_perf_imports_neither_torch_nor_numba() -> None:
     code = "import sys, maple; maple.perf.span('x'); print('torch' in sys.modules, 'numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

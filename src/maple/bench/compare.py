@@ -16,7 +16,7 @@ from typing import Any
 from maple.bench.gate import Evidence, Limits, Paired, Verdict, decide, paired_difference, seed_interval
 from maple.bench.measure import machine
 from maple.bench.side import SideProcess
-from maple.core.config import Config
+from maple.core.config import Config, flat
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games import make_game
@@ -24,7 +24,7 @@ from maple.training.agent import load_agent
 from maple.training.build import available_cores
 from maple.training.evaluate import bot_player, evaluate
 
-__all__ = ["Comparison", "Plan", "bisect", "compare", "differing", "two_sides"]
+__all__ = ["Comparison", "Plan", "bisect", "check_sides", "compare", "differing", "two_sides"]
 
 GAMES_SEED = 2**41 + 3  # deals that no training run plays
 LOOKS = 5  # at the strength on the way, for the time to strength
@@ -116,18 +116,12 @@ def _finite(interval: tuple[float, float]) -> list[float | None]:
 
 def differing(base: Config, candidate: Config) -> dict[str, tuple[Any, Any]]:
     """The settings in which two configs differ, by their dotted names."""
-    a, b = _flat(base.model_dump()), _flat(candidate.model_dump())
+    a, b = flat(base.model_dump()), flat(candidate.model_dump())
     return {key: (a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)}
 
 
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
-
-
-def _check(base: Config, candidate: Config, plan: Plan) -> None:
+def check_sides(base: Config, candidate: Config, plan: Plan) -> None:
+    """Two configs can be compared if they play the same game."""
     rules = [make_game(config.name, config.game) for config in (base, candidate)]
     if base.name != candidate.name or rules[0].settings != rules[1].settings:
         raise ConfigError("base and candidate have to play the same game with the same options; they differ in game.*")
@@ -144,7 +138,7 @@ def two_sides() -> Iterator[Sides]:
 
 def compare(sides: Sides, base: Config, candidate: Config, plan: Plan, tell: Callable[[str], None]) -> Comparison:
     """Train and play seed after seed until the verdict is clear or the seeds are used up."""
-    _check(base, candidate, plan)
+    check_sides(base, candidate, plan)
     found = Comparison(plan, make_game(base.name, base.game).spec.metric.name)
     configs = {BASE: base, CANDIDATE: candidate}
     for name, side in sides.items():

@@ -6,13 +6,15 @@ import time
 from typing import Any
 
 from maple.bench.measure import interleave, machine, ratio_interval
-from maple.bench.train import PAIRS, MapleSide
+from maple.bench.train import MapleSide
 from maple.core.config import Config
 from maple.perf import Profiler, Recorder, span
+from maple.perf.system import SAMPLING
 
 __all__ = ["bench_profiler", "span_cost_s"]
 
 SPANS = 100_000
+PAIRS = 15
 
 
 def span_cost_s() -> float:
@@ -29,31 +31,58 @@ def span_cost_s() -> float:
     return (recorded - (time.perf_counter() - began)) / SPANS
 
 
+class _Turns:
+    """A run in slices, with a profiler or without; keeps what a step costs in processor time as well."""
+
+    def __init__(self, side: MapleSide, slice_s: float) -> None:
+        self._side, self._slice_s = side, slice_s
+        self.cpu_speeds: dict[bool, list[float]] = {True: [], False: []}
+        self.spans, self.sampled_s, self.wall_s = 0, 0.0, 0.0
+
+    def _slice(self, profiled: bool) -> float:
+        cpu, steps = self._side.cpu_s, self._side.steps
+        speed = self._side.slice(self._slice_s)
+        self.cpu_speeds[profiled].append((self._side.steps - steps) / max(self._side.cpu_s - cpu, 1e-9))
+        return speed
+
+    def without(self) -> float:
+        """Steps a second."""
+        return self._slice(False)
+
+    def profiled(self) -> float:
+        """The same while a profiler runs."""
+        with Profiler() as profiler:
+            speed = self._slice(True)
+        nodes = [node for account in profiler.recorder.accounts for _, node in account.root.walk()]
+        self.spans += sum(node.count for node in nodes)
+        self.sampled_s += sum(node.self_s for node in nodes if node.name == SAMPLING)
+        self.wall_s += profiler.recorder.ended - profiler.recorder.began
+        return speed
+
+
 def bench_profiler(config: Config, seconds: float) -> dict[str, Any]:
-    """The cost of spans by count, and the ratio of slices with and without a profiler, taken in turns."""
-    slice_s, spans, walls = seconds / PAIRS, 0, 0.0
+    """What spans and looks at the system cost by count, and the ratio of slices with and without them, taken in turns.
+
+    The ratio by processor time is the steadier one where other programs use the same cores.
+    """
     cost = span_cost_s()
     with MapleSide(config) as side:
-        side.slice(min(2.0, slice_s))
-
-        def profiled() -> float:
-            nonlocal spans, walls
-            with Profiler() as profiler:
-                speed = side.slice(slice_s)
-            nodes = [node for account in profiler.recorder.accounts for _, node in account.root.walk()]
-            spans, walls = spans + sum(node.count for node in nodes), walls + profiler.profile({})["wall_s"]
-            return speed
-
-        with_it, without = interleave(profiled, lambda: side.slice(slice_s), PAIRS)
+        side.slice(min(2.0, seconds / PAIRS))
+        turns = _Turns(side, seconds / PAIRS)
+        with_it, without = interleave(turns.profiled, turns.without, PAIRS)
     ratio, interval = ratio_interval(with_it, without)
+    cpu_ratio, cpu_interval = ratio_interval(turns.cpu_speeds[True][1:], turns.cpu_speeds[False][1:])
     return {
         "game": config.name,
         "algo": config.algo,
         "span_us": 1e6 * cost,
-        "spans_per_s": spans / walls,
-        "cost_by_count": cost * spans / walls,
+        "spans_per_s": turns.spans / turns.wall_s,
+        "sampler_share": turns.sampled_s / turns.wall_s,
+        "cost_by_count": (cost * turns.spans + turns.sampled_s) / turns.wall_s,
         "ratio": ratio,
         "ratio_ci95": list(interval),
+        "cpu_ratio": cpu_ratio,
+        "cpu_ratio_ci95": list(cpu_interval),
         "seed": config.seed,
         "machine": machine(),
     }

@@ -18,6 +18,7 @@ import yaml
 from maple.bench.measure import interleave, machine, ratio_interval
 from maple.bench.train import PAIRS, MapleSide
 from maple.core.config import Config, user_presets
+from maple.core.errors import ConfigError, RunError
 from maple.runs.store import write_atomically
 
 __all__ = ["Setting", "Slices", "Tried", "bench_tuner", "neighbours", "race", "start_grid", "tune", "write_preset"]
@@ -193,6 +194,9 @@ def bench_tuner(config: Config, cores: int, seconds: float, tell: Callable[[str]
 def write_preset(game: str, name: str, settings: dict[str, Any], comment: str) -> str:
     """Write a preset of the user's own; returns where it is."""
     path = user_presets(game) / f"{name}.yml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, f"# {comment}\n{yaml.safe_dump(settings, sort_keys=False)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, f"# {comment}\n{yaml.safe_dump(settings, sort_keys=False)}")
+    except (OSError, RunError):
+        raise ConfigError(f"cannot write preset {path}; set MAPLE_CONFIG_DIR to a folder that can be written") from None
     return str(path)

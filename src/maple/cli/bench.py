@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,12 +47,19 @@ def _show(title: str, found: dict[str, Any], json: bool) -> None:
     print_table(title, ["figure", "value"], rows)
 
 
+def _measured(config: Config, work: Callable[[Callable[[str], None]], dict[str, Any]]) -> dict[str, Any]:
+    """Have the kernels ready, hold the machine, and do `work`, which says how far it is."""
+    compile_kernels(config)
+    with machine_lock(notes.print), notes.status("measuring") as status:
+        return work(status.update)
+
+
 def _flat(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     pairs: list[tuple[str, Any]] = []
     for key, value in tree.items():
         if isinstance(value, dict):
             pairs += _flat(value, f"{prefix}{key}.")
-        elif not isinstance(value, list) or key == "ratio_ci95":
+        elif not isinstance(value, list) or key.endswith("ratio_ci95"):
             pairs.append((prefix + key, value))
     return pairs
 
@@ -130,9 +138,7 @@ def inference(
     from maple.bench.inference import bench_inference
 
     config = _config(game, preset, settings, algo, seed)
-    compile_kernels(config)
-    with machine_lock(notes.print), notes.status(f"measuring inference for {seconds:g} s"):
-        found = bench_inference(config, seconds)
+    found = _measured(config, lambda _: bench_inference(config, seconds))
     _show(f"inference of {game}", found, json)
 
 
@@ -150,9 +156,7 @@ def profiler(
     from maple.bench.profiler import bench_profiler
 
     config = _config(game, preset, settings, algo, seed)
-    compile_kernels(config)
-    with machine_lock(notes.print), notes.status(f"measuring for {seconds:g} s a side"):
-        found = bench_profiler(config, seconds)
+    found = _measured(config, lambda _: bench_profiler(config, seconds))
     _show(f"the profiler's cost on {game}", found, json)
 
 
@@ -170,9 +174,7 @@ def logging(
     from maple.bench.logging import bench_logging
 
     config = _config(game, preset, settings, algo, seed)
-    compile_kernels(config)
-    with machine_lock(notes.print), notes.status("measuring") as status:
-        found = bench_logging(config, seconds, status.update)
+    found = _measured(config, lambda tell: bench_logging(config, seconds, tell))
     if json:
         print_json(found)
         return
@@ -209,9 +211,7 @@ def tuner(
     from maple.training.build import available_cores
 
     config = _config(game, preset, settings, algo, seed)
-    compile_kernels(config)
-    with machine_lock(notes.print), notes.status("tuning") as status:
-        found = bench_tuner(config, available_cores(), seconds, status.update)
+    found = _measured(config, lambda tell: bench_tuner(config, available_cores(), seconds, tell))
     _show(f"the tuner on {game}", found, json)
 
 
@@ -333,9 +333,7 @@ def roofline(
     from maple.bench.roofline import bench_roofline
 
     config = _config(game, preset, settings, algo, seed)
-    compile_kernels(config)
-    with machine_lock(notes.print), notes.status(f"measuring for {seconds:g} s"):
-        found = bench_roofline(config, seconds)
+    found = _measured(config, lambda _: bench_roofline(config, seconds))
     _show(f"roofline of {game}", found, json)
 
 

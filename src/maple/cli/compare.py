@@ -92,7 +92,7 @@ def compare(
     - `maple compare "speed threads=1" "speed threads=2"`
     - `maple compare default mine.yml --bisect --json`
     """
-    from maple.bench.compare import Plan, bisect, two_sides
+    from maple.bench.compare import Plan, bisect, check_sides, two_sides
     from maple.bench.compare import compare as decide
     from maple.bench.gate import Limits
     from maple.bench.measure import machine_lock
@@ -102,6 +102,7 @@ def compare(
     names = tuple(name.strip() for name in against.split(","))
     limits = Limits(speed_up, spec.metric.margin if margin is None else margin, seeds)
     plan = Plan(limits, seconds, pairs, hands, max(30, hands // 3), names, seed)
+    check_sides(sides[0], sides[1], plan)
     for config in sides:
         compile_kernels(config, names)
     with machine_lock(notes.print), two_sides() as processes, notes.status("comparing") as status:

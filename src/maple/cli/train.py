@@ -24,6 +24,7 @@ from maple.cli.options import (
 )
 from maple.cli.output import notes, print_json
 from maple.cli.sitting import Company, sit
+from maple.core.errors import ConfigError
 from maple.core.sources import gather
 from maple.games import entry, make_game
 from maple.runs.notify import addresses
@@ -112,6 +113,8 @@ def train(
         settings=settings,
         flags=flags,
     ).config
+    if profile_name is not None and not profile_name.replace("-", "").replace("_", "").isalnum():
+        raise ConfigError(f"--profile-name {profile_name!r} is no name for a file; use letters, digits, - and _")
     spec = make_game(game, config.game).spec
     folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{run_name(game)}-%Y%m%d-%H%M%S")))
     company = Company(

@@ -7,6 +7,7 @@ and what no span covers is `untracked`.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -148,13 +149,14 @@ class Recorder:
         self.counters: dict[str, float] = {}
         self.distributions: dict[str, Distribution] = {}
         self.began = self.ended = 0.0
+        self._process = os.getpid()
         self._events = events
         self._lock = threading.Lock()
         self._mine = threading.local()
 
     def __enter__(self) -> Recorder:
         global _active
-        if _active is not None:
+        if _active is not None and _active._process == os.getpid():  # a forked child has its parent's in memory
             raise RuntimeError("a recorder is running in this process already; stop it before another one starts")
         self.began = self.clock()
         _active = self

@@ -13,8 +13,9 @@ import psutil
 
 from maple.perf.spans import IDLE, Clock, span
 
-__all__ = ["SystemSampler", "summarize_samples"]
+__all__ = ["SAMPLING", "SystemSampler", "summarize_samples"]
 
+SAMPLING = "sample_system"
 CHILDREN_EVERY = 5  # samples: to find the children means to look at every process of the machine
 
 
@@ -43,12 +44,12 @@ class SystemSampler:
         self._thread.join()
 
     def _live(self) -> None:
-        with span("sample_system"):
+        with span(SAMPLING):
             self._look()  # percentages are since a thread's look before: the first one says nothing
         while True:
             with span(IDLE):
                 stopped = self._stop.wait(self._interval_s)
-            with span("sample_system"):
+            with span(SAMPLING):
                 self.samples.append(self._look())
             if stopped:
                 return

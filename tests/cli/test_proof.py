@@ -1,0 +1,120 @@
+"""`maple profile`, `compare`, `tune` and the suites of `bench`, from the outside."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from maple.cli.app import app
+from maple.core.errors import UserError
+from tests.cli.test_cli import TINY, maple
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("profiled")
+    flags = ["--steps", "20000", "--profile", "--profile-name", "mine", "--perf-every", "0.1", "--set", "threads=2"]
+    done = maple("train", "ofc", "--run", "tiny", "--runs-dir", folder, "--json", *flags, *TINY)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps"] >= 20000
+    assert "[PERF] each 1000 decisions: action_ms=" in done.stderr
+    return folder
+
+
+def test_a_runs_profile_adds_up(runs: Path) -> None:
+    done = maple("profile", "tiny", "--runs-dir", runs, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    accounts = {account["name"]: account for account in found["accounts"]}
+    assert {"MainThread", "maple-team-1", "maple-sampler"} <= accounts.keys()
+    for account in accounts.values():
+        assert 0.995 <= sum(span["share"] for span in account["spans"]) <= 1.005
+        assert sum(span["self_s"] for span in account["spans"]) == pytest.approx(account["wall_s"], rel=5e-3)
+        assert min(span["self_s"] for span in account["spans"]) >= 0
+    names = {span["name"] for span in accounts["MainThread"]["spans"]}
+    assert {"env_step", "env_observe", "env_reset", "env_parallel_execution", "agent_action_selection"} <= names
+    assert {"loss_calculation", "gradient_calculation", "optimizer_step", "replay_sample", "log", "idle"} <= names
+    helper = {span["name"] for span in accounts["maple-team-1"]["spans"]}
+    assert {"agent_action_selection", "gradient_calculation", "idle"} <= helper
+    assert found["facts"]["steps"] >= 20000
+    assert found["figures"]["decisions_per_game"] > 1
+    assert found["bottleneck"]
+
+
+def test_the_report_the_trace_and_the_page(runs: Path) -> None:
+    done = maple("profile", runs / "tiny", "--name", "mine", "--html")
+    assert done.returncode == 0, done.stderr
+    assert "main / maple-team-1" in done.stdout
+    folder = runs / "tiny" / "profiles"
+    assert sorted(p.name for p in folder.iterdir()) == ["mine.html", "mine.json", "mine.trace.json", "mine.txt"]
+    assert "Timeline of the training thread" in (folder / "mine.html").read_text()
+    trace = json.loads((folder / "mine.trace.json").read_text())
+    assert any(event["name"] == "env_step" and event["ph"] == "X" for event in trace["traceEvents"])
+
+
+def test_compare_rejects_by_its_exit_code_and_speaks_json() -> None:
+    flags = ["--seconds", "0.5", "--pairs", "5", "--hands", "60", "--seeds", "3", "--set", "threads=1", *TINY]
+    done = maple("compare", "default", "afterstate.epochs=24 afterstate.minibatch=16", *flags, "--json")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["verdict"] == "reject"
+    assert "throughput failed" in found["reason"]
+    assert found["throughput_ratio_ci95"][1] < 1.1
+    assert {"strength_diff", "strength_diff_ci95", "time_to_strength", "figures"} <= found.keys()
+
+
+def test_tune_writes_the_preset_that_training_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path / "config"))
+    small = ["--set", "net.hidden=[16, 8]", "--set", "afterstate.horizon=720", "--set", "probe_hands=30"]
+    done = maple("tune", "ofc", "--seconds", "2", "--json", *small)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["tried"][0]["tables"] == found["tables"]
+    assert Path(found["path"]) == tmp_path / "config" / "presets" / "ofc" / "tuned.yml"
+    run = ["--preset", "tuned", "--steps", "100", "--run", "x", "--runs-dir", tmp_path, "--json"]
+    assert maple("train", "ofc", *run).returncode == 0
+    config = json.loads((tmp_path / "x" / "config.json").read_text())
+    assert (config["tables"], config["threads"]) == (found["tables"], found["threads"])
+    assert config["net"]["hidden"] == [16, 8]
+
+
+def test_the_suites_write_what_they_print(tmp_path: Path) -> None:
+    out = tmp_path / "bench.json"
+    done = maple("bench", "--only", "games", "--seconds", "0.5", "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(out.read_text())["rows"] == json.loads(done.stdout)["rows"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["profile", "never-trained"], "there is no run 'never-trained'"),
+        (["compare", "default", "sped"], "there is no preset 'sped'"),
+        (["compare", "default", "game.seats=2"], "the same game with the same options"),
+        (["compare", "default", "default", "--against", "nobody"], "ofc has no opponent 'nobody'"),
+        (["compare", "speed", "speed balance"], "names 2 presets"),
+        (["train", "ofc", "--profile-name", "../mine"], "is no name for a file"),
+        (["tune", "ofx"], "there is no game 'ofx'"),
+        (["bench", "--only", "gams"], "there is no suite 'gams'"),
+    ],
+)
+def test_mistakes_get_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match=re.escape(sentence)):  # which main() makes into exit code 2
+        app(arguments, standalone_mode=False)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_profile_that_is_missing_or_damaged_is_told_of(runs: Path) -> None:
+    done = maple("profile", "tiny", "--name", "mne", "--runs-dir", runs)
+    assert done.returncode == 2
+    assert "did you mean 'mine'" in done.stderr
+    path = runs / "tiny" / "profiles" / "mine.json"
+    content = path.read_text()
+    path.write_text(content[:100])
+    done = maple("profile", "tiny", "--runs-dir", runs)
+    path.write_text(content)
+    assert done.returncode == 2
+    assert "is damaged" in done.stderr
