@@ -32,7 +32,7 @@ def rounds_per_us(seconds: float = 0.2) -> float:
     return best
 
 
-class BurnEnv(gymnasium.Env[NDArray[np.float32], int]):
+class BurnEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     """Games of 128 steps with eight actions, some of them masked; a step burns `rounds` rounds of an empty loop.
 
     `masks` says where they come from: "method", "info" or "none". With `fault_every`, games whose seed it divides do
@@ -52,7 +52,8 @@ class BurnEnv(gymnasium.Env[NDArray[np.float32], int]):
         self._at, self._seed = 0, 0
 
     def _mask(self) -> NDArray[np.bool_]:
-        return self._masks[self._at]
+        mask: NDArray[np.bool_] = self._masks[self._at]
+        return mask
 
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self._masks[self._at]} if self._in_info else {}
@@ -64,7 +65,7 @@ class BurnEnv(gymnasium.Env[NDArray[np.float32], int]):
         self._at, self._seed = 0, seed or 0
         return self._observations[0], self._info()
 
-    def step(self, action: int) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Burn, then move on."""
         if self._rounds:
             _burn(self._rounds)
