@@ -51,6 +51,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sb3":
+        return import_module("maple.sb3")
     if name not in _HOMES:
         raise AttributeError(f"module 'maple' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

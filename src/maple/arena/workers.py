@@ -55,6 +55,7 @@ class WorkerArena:
         step_limit_s: float = 30.0,
         memory_mb: float = 0.0,
         max_deaths: int = 20,
+        grace_s: float = GRACE_S,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         if workers > tables:
@@ -64,7 +65,7 @@ class WorkerArena:
         self.halves = min(halves, tables // workers)
         self._seed, self._per_deal, self._first = seed, tables_per_deal, first_table
         self._limits = (step_limit_s, memory_mb, max_deaths)
-        self._log = log
+        self._log, self._grace_s = log, grace_s
         self._block = SharedBlock(Board.size(game.spec, tables, workers))
         self._board = Board(self._block.buffer, game.spec, tables, workers)
         self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
@@ -220,7 +221,7 @@ class WorkerArena:
         while pending:
             self._sleep()
             first = first or (clock() if len(pending) < self.workers else 0.0)
-            if first and clock() - first > GRACE_S:
+            if first and clock() - first > self._grace_s:
                 return
 
     def _sleep(self) -> None:
