@@ -84,9 +84,7 @@ def _whole(trace: Trace) -> None:
     ("fault", "told"),
     [
         ("raise", "the walk fell into a hole"),
-        ("exit", "ended with exit code 7"),
         ("segfault", "died by SIGSEGV"),
-        ("hang", "hung for 0.5 s and was killed"),
         ("stop", "hung for 0.5 s and was killed"),
         ("grow", "held more than 300 MB and was killed"),
     ],

@@ -88,6 +88,8 @@ class WorkerArena:
         self._at_descriptor: dict[int, int] = {}
         self._deaths = np.zeros(workers, np.int64)
         self.lost_workers = 0
+        self._died_at: dict[int, float] = {}
+        self.replaced_s: list[float] = []  # from each death until its tables had their next decisions
         self._past = np.zeros((REMEMBERED, tables, game.spec.seats), np.int32)
         self._sent = [0] * self.halves
         self._seen_at: dict[int, tuple[tuple[int, ...], float]] = {}
@@ -114,6 +116,11 @@ class WorkerArena:
     def pids(self) -> list[int]:
         """The processes that play now."""
         return [process.pid for process in self._process if process is not None]
+
+    @property
+    def replacing(self) -> bool:
+        """Whether a worker has died whose tables have not gone on yet."""
+        return bool(self._died_at)
 
     def recv(self) -> Step:
         """The waiting decisions of the half whose turn it is, and every game that ended there."""
@@ -244,6 +251,8 @@ class WorkerArena:
         else:
             half = code[0] % 2
             self._pending[half].discard(number)
+            if number in self._died_at:
+                self.replaced_s.append(time.perf_counter() - self._died_at.pop(number))
             self._any_ended[half] |= code[0] >= 2
 
     def _bury(self, number: int, process: WorkerProcess) -> None:
@@ -258,6 +267,7 @@ class WorkerArena:
             pending.add(number)
         self._ledger.lose(self._tables[number])
         self.lost_workers += 1
+        self._died_at.setdefault(number, time.perf_counter())
         self._deaths[number] += 1
         if self._deaths[number] > self._limits[2]:
             raise GameError(
