@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
+from math import isfinite
 from select import POLLIN, poll
 from typing import Any
 
@@ -83,6 +84,7 @@ class WorkerArena:
         self._given = [0] * workers  # commands
         self._ticket = [[0] * workers for _ in range(self.halves)]  # the number of the last command for a half
         self._any_ended = [False] * self.halves
+        self._late: set[int] = set()  # whom Steps do not wait for, until they answer
         self._turn, self._begun = 0, False
         self._poller = poll()
         self._at_descriptor: dict[int, int] = {}
@@ -219,21 +221,31 @@ class WorkerArena:
             for number in tuple(pending):
                 if control[number * LINE + DONE] >= ticket[number]:
                     self._collect(number)
-            if not pending:
-                return
+            if self._enough(pending):
+                break
             if clock() > until:
+                self._sleep_until_enough(pending)
                 break
             self._yield()
-        first = 0.0
-        while pending:
-            self._sleep()
+        if pending:
+            self._look(0)
+            self._sleep_until_enough(pending)  # a look may have found a worker dead that was ready
+
+    def _enough(self, pending: set[int]) -> bool:
+        """Whether a Step can be made: somebody is ready, and those that are not were late before."""
+        return not pending or (len(pending) < self.workers and pending <= self._late)
+
+    def _sleep_until_enough(self, pending: set[int]) -> None:
+        first, clock = 0.0, time.perf_counter
+        while not self._enough(pending):
+            self._look(20)
             first = first or (clock() if len(pending) < self.workers else 0.0)
             if first and clock() - first > self._grace_s:
-                return
+                self._late |= pending
 
-    def _sleep(self) -> None:
-        """Wait for answers, for a moment, and take them; fill places that are free."""
-        for descriptor, _ in self._poller.poll(20):
+    def _look(self, wait_ms: int) -> None:
+        """Take the answers that have come, or come within a moment; fill places that are free."""
+        for descriptor, _ in self._poller.poll(wait_ms):
             self._collect(self._at_descriptor[descriptor])
         if None in self._process:
             self._fill()
@@ -251,6 +263,7 @@ class WorkerArena:
         else:
             half = code[0] % 2
             self._pending[half].discard(number)
+            self._late.discard(number)
             if number in self._died_at:
                 self.replaced_s.append(time.perf_counter() - self._died_at.pop(number))
             self._any_ended[half] |= code[0] >= 2
@@ -265,6 +278,8 @@ class WorkerArena:
         self._process[number] = None
         for pending in self._pending:
             pending.add(number)
+        if isfinite(self._grace_s):
+            self._late.add(number)  # nobody waits for its successor
         self._ledger.lose(self._tables[number])
         self.lost_workers += 1
         self._died_at.setdefault(number, time.perf_counter())
@@ -277,13 +292,13 @@ class WorkerArena:
         self._fill()
 
     def _fill(self) -> None:
-        """Seat processes that stand by where a place is free."""
-        for number, process in enumerate(self._process):
-            if process is None:
-                spare = self._keeper.spare()
-                if spare is None:
-                    return
-                self._seat(number, spare)
+        """Seat processes that stand by where a place is free, first where it has been for longest."""
+        free = sorted((n for n, process in enumerate(self._process) if process is None), key=self._died_at.__getitem__)
+        for number in free:
+            spare = self._keeper.spare(wanted=len(free))
+            if spare is None:
+                return
+            self._seat(number, spare)
 
     def _what_repeats(self, number: int) -> str:
         """The seed and the last actions of the table that a worker was at."""
