@@ -54,8 +54,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "perf":
-        return import_module("maple.perf")
+    if name in ("perf", "sb3"):
+        return import_module(f"maple.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'maple' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

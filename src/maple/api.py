@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from maple.arena.choose import available_cores, external_arena
 from maple.arena.native import NativeArena
+from maple.arena.serial import SerialArena
+from maple.arena.workers import WorkerArena
 from maple.core.sources import gather
 from maple.core.threads import Team
 from maple.games import entry, make_game
+from maple.games.external.game import ExternalGame
 from maple.runs.store import RunFolder, default_runs_dir
 from maple.training.agent import Agent, load_agent
-from maple.training.build import available_cores
 from maple.training.session import Progress, train_run
 
 __all__ = ["load", "make_arena", "train"]
@@ -27,15 +30,19 @@ def make_arena(
     threads: int | None = None,
     observations: bool = True,
     options: bool = False,
+    workers: int | Literal["auto"] = "auto",
     **game_options: Any,
-) -> NativeArena:
+) -> NativeArena | SerialArena | WorkerArena:
     """Tables of a game, ready to play.
 
     `observations` writes observation and mask into every Step, `options` describes each legal option too. What is not a
-    parameter here is an option of the game: `make_arena("ofc", tables=64, seats=2, fantasyland="off")`.
+    parameter here is an option of the game: `make_arena("ofc", tables=64, seats=2, fantasyland="off")`. For an env of
+    your own, `make_arena("package.module:make_env", tables=64, workers=2)`, these are the env's arguments.
     """
-    team = Team(threads or available_cores())
     rules = make_game(game, game_options)
+    if isinstance(rules, ExternalGame):
+        return external_arena(rules, tables, seed, workers, available_cores())
+    team = Team(threads or available_cores())
     return NativeArena(rules, tables, seed, team, observations=observations, options=options, owns_team=True)
 
 

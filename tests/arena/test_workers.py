@@ -84,9 +84,7 @@ def _whole(trace: Trace) -> None:
     ("fault", "told"),
     [
         ("raise", "the walk fell into a hole"),
-        ("exit", "ended with exit code 7"),
         ("segfault", "died by SIGSEGV"),
-        ("hang", "hung for 0.5 s and was killed"),
         ("stop", "hung for 0.5 s and was killed"),
         ("grow", "held more than 300 MB and was killed"),
     ],
@@ -126,7 +124,11 @@ def test_killed_workers_are_replaced_while_others_play_on() -> None:
         play(arena, game, 10)
         bot = game.bot("random")
         waiting: set[int] = set()
-        for round_number in range(400):
+        killed = False
+        round_number, until = 0, time.monotonic() + 60
+        while arena.lost_workers < 2 or waiting or arena.replacing:
+            assert time.monotonic() < until
+            round_number += 1
             step = arena.recv()
             lost = step.ended.table[step.ended.outcome == Outcome.LOST]
             waiting |= set(lost.tolist())
@@ -134,9 +136,9 @@ def test_killed_workers_are_replaced_while_others_play_on() -> None:
             action = np.empty(len(step.keys), np.int32)
             bot(step.view, 0, step.keys, action, 0, len(action))
             arena.send(action)
-            if round_number in (20, 200):
+            if round_number == 20 or (arena.lost_workers == 1 and not arena.replacing and not killed):
+                killed = round_number != 20
                 os.kill(arena.pids[0], signal.SIGKILL)
-                time.sleep(0.02)
         assert arena.lost_workers == 2
         assert not waiting
         assert len(arena.pids) == 2

@@ -148,21 +148,15 @@ class Keeper:
         self._thread = threading.Thread(target=self._live, name="maple-keeper", daemon=True)
         self._thread.start()
 
-    def spare(self, timeout_s: float = 0.0) -> WorkerProcess | None:
-        """A process that is ready, or None; another one is started in its place."""
-        until = time.monotonic() + timeout_s
+    def spare(self, wanted: int) -> WorkerProcess | None:
+        """A process that is ready, or None; `wanted` are needed now, beside those that are to stand by."""
         with self._change:
-            while True:
-                if self._error is not None:
-                    raise self._error
-                if self._ready:
-                    self._wanted = self._spares
-                    self._change.notify_all()
-                    return self._ready.pop(0)
-                left = until - time.monotonic()
-                if left <= 0:
-                    return None
-                self._change.wait(left)
+            if self._error is not None:
+                raise self._error
+            taken = self._ready.pop(0) if self._ready else None
+            self._wanted = self._spares + wanted - (taken is not None)
+            self._change.notify_all()
+            return taken
 
     def several(self, count: int) -> list[WorkerProcess]:
         """The first processes, as many as there are slots."""

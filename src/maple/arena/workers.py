@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
+from math import isfinite
 from select import POLLIN, poll
 from typing import Any
 
@@ -55,6 +56,7 @@ class WorkerArena:
         step_limit_s: float = 30.0,
         memory_mb: float = 0.0,
         max_deaths: int = 20,
+        grace_s: float = GRACE_S,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         if workers > tables:
@@ -64,7 +66,7 @@ class WorkerArena:
         self.halves = min(halves, tables // workers)
         self._seed, self._per_deal, self._first = seed, tables_per_deal, first_table
         self._limits = (step_limit_s, memory_mb, max_deaths)
-        self._log = log
+        self._log, self._grace_s = log, grace_s
         self._block = SharedBlock(Board.size(game.spec, tables, workers))
         self._board = Board(self._block.buffer, game.spec, tables, workers)
         self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
@@ -82,11 +84,14 @@ class WorkerArena:
         self._given = [0] * workers  # commands
         self._ticket = [[0] * workers for _ in range(self.halves)]  # the number of the last command for a half
         self._any_ended = [False] * self.halves
+        self._late: set[int] = set()  # whom Steps do not wait for, until they answer
         self._turn, self._begun = 0, False
         self._poller = poll()
         self._at_descriptor: dict[int, int] = {}
         self._deaths = np.zeros(workers, np.int64)
         self.lost_workers = 0
+        self._died_at: dict[int, float] = {}
+        self.replaced_s: list[float] = []  # from each death until its tables had their next decisions
         self._past = np.zeros((REMEMBERED, tables, game.spec.seats), np.int32)
         self._sent = [0] * self.halves
         self._seen_at: dict[int, tuple[tuple[int, ...], float]] = {}
@@ -113,6 +118,11 @@ class WorkerArena:
     def pids(self) -> list[int]:
         """The processes that play now."""
         return [process.pid for process in self._process if process is not None]
+
+    @property
+    def replacing(self) -> bool:
+        """Whether a worker has died whose tables have not gone on yet."""
+        return bool(self._died_at)
 
     def recv(self) -> Step:
         """The waiting decisions of the half whose turn it is, and every game that ended there."""
@@ -211,21 +221,31 @@ class WorkerArena:
             for number in tuple(pending):
                 if control[number * LINE + DONE] >= ticket[number]:
                     self._collect(number)
-            if not pending:
-                return
+            if self._enough(pending):
+                break
             if clock() > until:
+                self._sleep_until_enough(pending)
                 break
             self._yield()
-        first = 0.0
-        while pending:
-            self._sleep()
-            first = first or (clock() if len(pending) < self.workers else 0.0)
-            if first and clock() - first > GRACE_S:
-                return
+        if pending:
+            self._look(0)
+            self._sleep_until_enough(pending)  # a look may have found a worker dead that was ready
 
-    def _sleep(self) -> None:
-        """Wait for answers, for a moment, and take them; fill places that are free."""
-        for descriptor, _ in self._poller.poll(20):
+    def _enough(self, pending: set[int]) -> bool:
+        """Whether a Step can be made: somebody is ready, and those that are not were late before."""
+        return not pending or (len(pending) < self.workers and pending <= self._late)
+
+    def _sleep_until_enough(self, pending: set[int]) -> None:
+        first, clock = 0.0, time.perf_counter
+        while not self._enough(pending):
+            self._look(20)
+            first = first or (clock() if len(pending) < self.workers else 0.0)
+            if first and clock() - first > self._grace_s:
+                self._late |= pending
+
+    def _look(self, wait_ms: int) -> None:
+        """Take the answers that have come, or come within a moment; fill places that are free."""
+        for descriptor, _ in self._poller.poll(wait_ms):
             self._collect(self._at_descriptor[descriptor])
         if None in self._process:
             self._fill()
@@ -243,6 +263,9 @@ class WorkerArena:
         else:
             half = code[0] % 2
             self._pending[half].discard(number)
+            self._late.discard(number)
+            if number in self._died_at:
+                self.replaced_s.append(time.perf_counter() - self._died_at.pop(number))
             self._any_ended[half] |= code[0] >= 2
 
     def _bury(self, number: int, process: WorkerProcess) -> None:
@@ -255,8 +278,11 @@ class WorkerArena:
         self._process[number] = None
         for pending in self._pending:
             pending.add(number)
+        if isfinite(self._grace_s):
+            self._late.add(number)  # nobody waits for its successor
         self._ledger.lose(self._tables[number])
         self.lost_workers += 1
+        self._died_at.setdefault(number, time.perf_counter())
         self._deaths[number] += 1
         if self._deaths[number] > self._limits[2]:
             raise GameError(
@@ -266,13 +292,13 @@ class WorkerArena:
         self._fill()
 
     def _fill(self) -> None:
-        """Seat processes that stand by where a place is free."""
-        for number, process in enumerate(self._process):
-            if process is None:
-                spare = self._keeper.spare()
-                if spare is None:
-                    return
-                self._seat(number, spare)
+        """Seat processes that stand by where a place is free, first where it has been for longest."""
+        free = sorted((n for n, process in enumerate(self._process) if process is None), key=self._died_at.__getitem__)
+        for number in free:
+            spare = self._keeper.spare(wanted=len(free))
+            if spare is None:
+                return
+            self._seat(number, spare)
 
     def _what_repeats(self, number: int) -> str:
         """The seed and the last actions of the table that a worker was at."""

@@ -32,7 +32,7 @@ def rounds_per_us(seconds: float = 0.2) -> float:
     return best
 
 
-class BurnEnv(gymnasium.Env[NDArray[np.float32], int]):
+class BurnEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     """Games of 128 steps with eight actions, some of them masked; a step burns `rounds` rounds of an empty loop.
 
     `masks` says where they come from: "method", "info" or "none". With `fault_every`, games whose seed it divides do
@@ -65,7 +65,7 @@ class BurnEnv(gymnasium.Env[NDArray[np.float32], int]):
         self._at, self._seed = 0, seed or 0
         return self._observations[0], self._info()
 
-    def step(self, action: int) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Burn, then move on."""
         if self._rounds:
             _burn(self._rounds)
@@ -75,12 +75,12 @@ class BurnEnv(gymnasium.Env[NDArray[np.float32], int]):
         return self._observations[self._at], float(action), self._at == LENGTH, False, self._info()
 
     def _fail(self) -> None:
-        match self._seed // self._fault_every % 4:
+        match self._seed // self._fault_every % 8:
             case 0:
-                raise RuntimeError("a fault that was asked for")
-            case 1:
                 os._exit(9)
-            case 2:
+            case 1:
                 os.kill(os.getpid(), signal.SIGKILL)
-            case 3:
+            case 2:
                 os.kill(os.getpid(), signal.SIGSEGV)
+            case _:
+                raise RuntimeError("a fault that was asked for")

@@ -371,13 +371,21 @@ def arena(
         bool, typer.Option("--peers", help="Also Gymnasium's and Stable-Baselines3's vector envs.")
     ] = False,
     seconds: SecondsOption = 7.0,
+    faults: Annotated[int, typer.Option(min=0, help="Instead: let so many envs and workers fail.")] = 0,
     json: JsonOption = False,
 ) -> None:
     """Envs of your own: worker processes, `auto`, a plain loop and peers, interleaved, on an env of known cost.
 
     - `maple bench arena --step-cost-us 10 --peers`
+    - `maple bench arena --faults 1000`
     """
     from maple.bench.arena import STEP_COSTS_US, bench_arena
+    from maple.bench.faults import bench_faults
+
+    if faults:
+        with machine_lock(notes.print), notes.status(f"{faults} faults"):
+            _show(f"{faults} faults", bench_faults(faults, envs, workers, notes.print), json)
+        return
 
     costs = STEP_COSTS_US if step_cost_us is None else (step_cost_us,)
     with machine_lock(notes.print), notes.status("measuring arenas"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from maple.arena.base import Arena
-from maple.arena.choose import external_arena
+from maple.arena.choose import available_cores, external_arena
 from maple.arena.native import NativeArena
 from maple.core.config import Config
 from maple.core.errors import ConfigError
@@ -37,11 +36,6 @@ from maple.training.seating import OpponentMix, Seating
 __all__ = ["AUTO_TABLES", "available_cores", "build_trainer", "choose_device", "restore_trainer", "trainer_state"]
 
 AUTO_TABLES = 1024
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def choose_device(config: Config) -> torch.device:

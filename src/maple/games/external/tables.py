@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from maple.core.step import Outcome
 from maple.games.external.plan import Plan
 from maple.games.external.spaces import MASK, ContractError, actions_of, bind, bind_mask, shape_of
 
-__all__ = ["Place", "Table", "open_table"]
+__all__ = ["Place", "SeveralSeats", "SingleTable", "Table", "open_table"]
 
 _PLAYING, _TERMINATED, _TRUNCATED = int(Outcome.PLAYING), int(Outcome.TERMINATED), int(Outcome.TRUNCATED)
 
@@ -42,11 +43,15 @@ class Table(Protocol):
     def begin(self, seed: int) -> None:
         """Start a game. Writes view, waiting, reward."""
 
-    def play(self, action: Any) -> int:
-        """Play the action, or a list with a place for each of several seats; returns an Outcome. Writes the place."""
-
     def close(self) -> None:
         """Close the env."""
+
+
+class SeveralSeats(Table, Protocol):
+    """A table of an env with several seats."""
+
+    def play(self, action: list[int]) -> int:
+        """Play the waiting seats' actions; returns an Outcome. Writes the place."""
 
 
 class _Seat:
@@ -101,16 +106,28 @@ class _Seat:
         self._last_flag[0] = 0
 
 
-class _SingleTable:
-    """A Gymnasium env: one seat, which decides at every step."""
+class SingleTable:
+    """A Gymnasium env: one seat, which decides at every step.
+
+    Its step is the hottest code there is for envs, so the host's loop makes it: `step` and `write` are what it needs.
+    """
 
     def __init__(self, env: Any, plan: Plan, place: Place) -> None:
         self._env, self._place = env, place
         self._seat = _Seat(plan, place, 0, env.observation_space, env.action_space)
-        self._write = self._bind_write(plan)
-        self._step, self._choices = env.step, self._seat.choices
-        self._reward = place.reward
+        self.step: Callable[[Any], tuple[Any, Any, bool, bool, Any]] = self._bind_step()
+        self.masks: Callable[[], Any] = dict  # replaced where masks come from a method
+        self.write = self._bind_write(plan)
         self.score, self.length = [0.0], 0
+        # rows that can be written many at once: an observation is a row as it is, and a mask too
+        self.is_plain = len(env.observation_space.shape or ()) == 1 and isinstance(
+            env.observation_space, spaces.Box | spaces.MultiBinary
+        )
+        self.is_plain &= plan.mask_from == "nowhere" or isinstance(env.action_space, spaces.Discrete)
+
+    def _bind_step(self) -> Callable[[Any], tuple[Any, Any, bool, bool, Any]]:
+        step, choices = self._env.step, self._seat.choices
+        return step if choices is None else lambda action: step(choices[action])
 
     def _bind_write(self, plan: Plan) -> Callable[[Any, Any], None]:
         """How a decision is written, by where its mask comes from."""
@@ -119,12 +136,12 @@ class _SingleTable:
             return lambda observation, _: observe(observation)
         if plan.mask_from != "method":
             return self._seat.see
-        masks = self._env.get_wrapper_attr("action_masks")
+        self.masks = self._env.get_wrapper_attr("action_masks")
         assert write_mask is not None
 
         def write(observation: Any, _: Any) -> None:
             observe(observation)
-            write_mask(masks())
+            write_mask(self.masks())
 
         return write
 
@@ -133,26 +150,16 @@ class _SingleTable:
         self.score[0], self.length = 0.0, 0
         observation, info = self._env.reset(seed=seed)
         self._place.waiting[0] = True
-        self._reward[0] = 0.0
-        self._write(observation, info)
+        self._place.reward[0] = 0.0
+        self.write(observation, info)
 
-    def play(self, action: Any) -> int:
-        """One step."""
-        choices = self._choices
-        observation, reward, terminated, truncated, info = self._step(action if choices is None else choices[action])
-        self.length += 1
-        if reward - reward != 0:  # quicker than a call of isfinite
-            raise ContractError(f"gave the reward {reward}")
-        self.score[0] += reward
-        if terminated or truncated:
-            self._place.last_reward[0] = reward
-            if terminated:
-                return _TERMINATED
-            self._seat.see_last(observation)
-            return _TRUNCATED
-        self._reward[0] = reward
-        self._write(observation, info)
-        return _PLAYING
+    def end(self, reward: float, terminated: bool, observation: Any) -> int:
+        """Record the last step of a game; returns an Outcome."""
+        self._place.last_reward[0] = reward
+        if terminated:
+            return _TERMINATED
+        self._seat.see_last(observation)
+        return _TRUNCATED
 
     def close(self) -> None:
         """Close the env."""
@@ -273,11 +280,8 @@ class _ParallelTable(_ManySeats):
         return _PLAYING if waiting.any() else self._ended()
 
 
-def open_table(env: Any, plan: Plan, place: Place) -> Table:
+def open_table(env: Any, plan: Plan, place: Place) -> SingleTable | SeveralSeats:
     """A table for an environment."""
-    kinds: dict[str, Callable[[Any, Plan, Place], Table]] = {
-        "gym": _SingleTable,
-        "aec": _AecTable,
-        "parallel": _ParallelTable,
-    }
-    return kinds[plan.kind](env, plan, place)
+    if plan.kind == "gym":
+        return SingleTable(env, plan, place)
+    return _AecTable(env, plan, place) if plan.kind == "aec" else _ParallelTable(env, plan, place)

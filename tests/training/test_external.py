@@ -1,0 +1,70 @@
+"""Envs of the user's own, trained, stopped, resumed and evaluated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import maple
+from maple.core.errors import ConfigError
+from maple.core.sources import load_config
+from maple.games import entry
+from maple.runs.store import RunFolder
+from maple.training.evaluate import bot_player, evaluate
+from maple.training.session import train_run
+
+WALK = "tests.games.external.envs:Walk"
+NIM = "tests.games.external.envs:Nim"
+SMALL = ["tables=16", "ppo.horizon=512", "ppo.minibatch=128", "threads=1"]
+
+
+def _mean(agent: maple.Agent, team: object, opponents: int) -> float:
+    others = [bot_player(agent.game, "random", team)] * opponents  # type: ignore[arg-type]
+    result = evaluate(agent.game, agent, others, 200, 7, team)  # type: ignore[arg-type]
+    assert result.ci95[0] <= result.figures[result.metric] <= result.ci95[1]
+    return result.figures[result.metric]
+
+
+def test_an_env_is_learned_and_a_run_goes_on(tmp_path: Path, team: object) -> None:
+    settings = [*SMALL, "env.limit=8", "workers.count=0"]
+    agent = maple.train(WALK, run="walk", runs_dir=tmp_path, steps=6_000, settings=settings)
+    early = agent.steps
+    agent = maple.train(WALK, run="walk", runs_dir=tmp_path, steps=16_000, settings=settings)
+    assert agent.steps > early
+    untrained = maple.train(WALK, run="none", runs_dir=tmp_path, steps=1, settings=settings)
+    assert _mean(agent, team, 0) > _mean(untrained, team, 0)
+    events = RunFolder(tmp_path / "walk").events()
+    assert events[-1]["steps"] == agent.steps
+    assert "return" in events[-1]["game"]
+
+
+def test_workers_that_die_do_not_end_a_run(tmp_path: Path) -> None:
+    settings = [*SMALL, "env.fault=exit", "env.every=31", "workers.count=2"]
+    agent = maple.train(
+        "tests.games.external.envs:Faulty", run="faulty", runs_dir=tmp_path, steps=2_500, settings=settings
+    )
+    assert agent.steps >= 2_500
+    log = (tmp_path / "faulty" / "run.log").read_text()
+    assert "ended with exit code 7" in log
+    assert "worker 0" in log or "worker 1" in log
+
+
+def test_two_seats_learn_from_self_play(tmp_path: Path, team: object) -> None:
+    agent = maple.train(NIM, run="nim", runs_dir=tmp_path, steps=12_000, settings=[*SMALL, "workers.count=0"])
+    assert _mean(agent, team, 1) > 0.4  # points a game against random
+
+
+@pytest.mark.parametrize(
+    ("game", "setting", "sentence"),
+    [
+        (WALK, "algo=afterstate", "does not describe its options; train it with --algo ppo"),
+        (WALK, "ppo.policy=options", "does not describe its options"),
+        (WALK, "opponents=safe", "there is no 'safe'"),
+        ("ofc", "workers.count=2", "workers play envs of your own; ofc is played by threads"),
+    ],
+)
+def test_settings_that_do_not_fit_get_a_sentence(tmp_path: Path, game: str, setting: str, sentence: str) -> None:
+    config = load_config(game, None, [*SMALL, setting, "steps=1"], entry(game).defaults)
+    with pytest.raises(ConfigError, match=sentence):
+        train_run(config, RunFolder(tmp_path / "run"), lambda _: True)
