@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
@@ -58,7 +58,7 @@ def game(
     tables: Annotated[int, typer.Option(min=1, help="Games side by side on each thread.")] = 8192,
     seconds: SecondsOption = 5.0,
     options: Annotated[bool, typer.Option("--options", help="Describe every legal option too.")] = False,
-    format: Annotated[str | None, typer.Option(help="showdown: the battle format.")] = None,
+    battle_format: Annotated[str | None, typer.Option("--format", help="showdown: the battle format.")] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, help="showdown: Node processes [default: one a core].")
     ] = None,
@@ -79,7 +79,7 @@ def game(
     from maple.bench.game import bench_game
     from maple.training.build import available_cores
 
-    lines = [*(settings or []), *([f"game.format={format}"] if format else [])]
+    lines = [*(settings or []), *([f"game.format={battle_format}"] if battle_format else [])]
     config = _config(game, None, lines, None, seed)
     if game == "showdown":
         pool = processes or available_cores()
@@ -95,14 +95,16 @@ def _bench_battles(
     config: Config, processes: int, battles: int, seconds: float, peer: str | None, transport: str | None
 ) -> dict[str, Any]:
     """The bridge beside the simulator alone, as it is, and a peer."""
+    from maple.arena.node_process import Transport
     from maple.bench.peers.poke_env import PokeEnvSide
     from maple.bench.showdown import bench_showdown
     from maple.games import make_game
 
-    ways = tuple(transport.split(",")) if transport else ("auto",)
-    for way in ways:
-        if way not in ("auto", "shared", "pipe"):
-            raise ConfigError(f"there is no transport {way!r}; {nearest(way, ['shared', 'pipe'])}")
+    ways: list[Transport] = []
+    for way in (transport or "auto").split(","):
+        if way not in get_args(Transport):
+            raise ConfigError(f"there is no transport {way!r}; {nearest(way, get_args(Transport))}")
+        ways.append(cast(Transport, way))
     if peer not in (None, "poke-env"):
         raise ConfigError(f"there is no peer {peer!r} for battles; {nearest(peer, ['poke-env'])}")
     chosen = make_game("showdown", config.game).settings.model_dump()["format"]

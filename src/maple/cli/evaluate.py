@@ -15,7 +15,8 @@ from maple.core.errors import GameError
 
 __all__ = ["evaluate_run", "evaluation", "print_evaluations"]
 
-HANDS = {"rollout": 3000}
+HANDS = {"rollout": 3000}  # by opponent, where they are slow
+GAME_HANDS = {"showdown": 400}
 DEFAULT_HANDS = 12_000
 
 
@@ -39,13 +40,15 @@ def evaluation(
         agent = load_agent(run, runs_dir, team)
         asked = load_config(agent.config.name, settings=settings).game
         game = make_game(agent.config.name, {**agent.config.game, **asked})
+        against = against or ["random"] * (game.spec.seats - 1)
         if len(against) != game.spec.seats - 1:
             raise GameError(
                 f"--against names {len(against)} opponents, but {game.spec.name} with {game.spec.seats} seats has "
                 f"{game.spec.seats - 1}; write for example --against {','.join(['random'] * (game.spec.seats - 1))}"
             )
         others = [bot_player(game, name, team) for name in against]
-        count = hands or min(HANDS.get(name, DEFAULT_HANDS) for name in against)
+        usual = GAME_HANDS.get(game.spec.name, DEFAULT_HANDS)
+        count = hands or min(HANDS.get(name, usual) for name in against)
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
             task = bar.add_task(f"playing {','.join(against)}", total=count)
             result = evaluate(game, agent, others, count, seed, team, lambda done, _: bar.update(task, completed=done))
@@ -65,6 +68,9 @@ def evaluation(
 
 def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
     """A table of evaluations, an opponent a row."""
+    if "win_rate" in rows[0]:
+        _print_win_rates(title, rows)
+        return
     columns = ["against", "points a hand", "95 % interval", "foul", "royalties", "fantasyland", "stay", "hands"]
     cells = [
         [
@@ -82,11 +88,27 @@ def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
     print_table(title, columns, cells)
 
 
+def _print_win_rates(title: str, rows: list[dict[str, Any]]) -> None:
+    columns = ["against", "win rate", "95 % interval", "turns", "cut off", "battles"]
+    cells = [
+        [
+            ", ".join(row["against"]),
+            f"{row['win_rate']:.1%}",
+            f"{row['ci95'][0]:.1%} … {row['ci95'][1]:.1%}",
+            f"{row['turns']:.1f}",
+            f"{row['truncated']:.1%}",
+            f"{row['games']:,}",
+        ]
+        for row in rows
+    ]
+    print_table(title, columns, cells)
+
+
 def evaluate_run(
     run: Annotated[str, typer.Argument(help="A run's name or path, or a checkpoint folder.", metavar="RUN")],
     against: Annotated[
-        str, typer.Option(help="The other seats, such as random,random or safe,rollout.")
-    ] = "random,random",
+        str | None, typer.Option(help="The other seats, such as random,random or safe,rollout [default: random].")
+    ] = None,
     hands: Annotated[int | None, typer.Option(min=1, help="Hands to play, every rotation counted.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the deals.")] = 0,
     runs_dir: RunsDirOption = None,
@@ -100,7 +122,7 @@ def evaluate_run(
     - `maple eval first --against random,random --hands 30000`
     - `maple eval first --against rollout,rollout --set game.fantasyland=off --json`
     """
-    names = [name.strip() for name in against.split(",")]
+    names = [name.strip() for name in against.split(",")] if against else []
     row = evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json)
     if json:
         print_json(row)

@@ -72,6 +72,8 @@ class LiveTraining:
         parts = [f"{now.steps / 1e6:.2f} M steps", f"{now.steps_per_s:,.0f} steps/s", f"ETA {clock_text(now.eta_s)}"]
         if "foul" in now.game:
             parts.append(f"foul {now.game['foul']:.1%}")
+        if "win_rate" in now.game:
+            parts.append(f"wins {now.game['win_rate']:.1%}")
         if "points_per_hand" in now.probe:
             parts.append(f"{now.probe['points_per_hand']:+.1f} points a hand against random")
         return "  ".join(parts)

@@ -27,7 +27,6 @@ from maple.runs.store import RunFolder, default_runs_dir
 __all__ = ["train"]
 
 DEFAULT_MINUTES = 5.0
-FINAL_OPPONENTS = ("random", "safe", "rollout")
 
 
 def compile_kernels(config: Config, opponents: tuple[str, ...] = ()) -> float:
@@ -68,6 +67,7 @@ def train(
     - `maple train ofc --steps 10000000 --run long` (the same command resumes it)
     - `maple train ofc --algo ppo --preset speed --opponents self:0.7,past:0.3`
     - `maple train ofc --set game.fantasyland=off --set game.seats=2`
+    - `maple train showdown --set game.format=gen9randombattle --minutes 60`
     """
     from maple.training.session import train_run
 
@@ -76,7 +76,7 @@ def train(
     flags = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     config = load_config(game, preset, settings, entry(game).defaults, flags)
     spec = make_game(game, config.game).spec
-    final = tuple(name for name in FINAL_OPPONENTS if evaluate and name in spec.opponents)
+    final = spec.opponents if evaluate else ()
     folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{game}-%Y%m%d-%H%M%S")))
     compile_s = compile_kernels(config, final)
     notes.print(f"training {game} as run [bold]{folder.name}[/] in {folder.path.parent} ({config.algo})")

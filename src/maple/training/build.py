@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from maple.arena.native import NativeArena
+from maple.arena.open import open_arena
 from maple.core.config import Config
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
@@ -60,7 +60,7 @@ def build_trainer(config: Config, game: Game, team: Team) -> Trainer:
     signals = len(spec.signals)
     values = signals if isinstance(net, OptionValue) else 1
     return Trainer(
-        arena=NativeArena(game, tables, config.seed, team, observations=False, check=False, variants=variants),
+        arena=open_arena(game, tables, config.seed, team, variants=variants, spare=True),
         actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed),
         learner=learner,
         rollout=Rollout(config.horizon, tables, spec.seats, spec.view, values, signals),

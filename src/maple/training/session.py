@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -118,10 +119,11 @@ def train_run(config: Config, run: RunFolder, tell: Callable[[Progress], bool]) 
         torch.set_num_threads(1)
         with Team(threads) as team:
             trainer = build_trainer(config, make_game(config.name, config.game), team)
-            if checkpoint is not None:
-                restore_trainer(trainer, checkpoint.weights, checkpoint.state)
-                trainer.counters = Counters(**checkpoint.meta["counters"])
-            return _Session(config, run, trainer, tell).go()
+            with closing(trainer.arena):
+                if checkpoint is not None:
+                    restore_trainer(trainer, checkpoint.weights, checkpoint.state)
+                    trainer.counters = Counters(**checkpoint.meta["counters"])
+                return _Session(config, run, trainer, tell).go()
 
 
 def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
@@ -139,7 +141,8 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
     )
     with Team(1) as team:
         trainer = build_trainer(small, game, team)
-        trainer.run(lambda _: False)
+        with closing(trainer.arena):
+            trainer.run(lambda _: False)
         for name in {config.probe_against, *opponents}:
             player = bot_player(game, name, team)
             evaluate(game, greedy_player(trainer.learner.policy), [player] * (game.spec.seats - 1), 1, 0, team)

@@ -63,12 +63,22 @@ class ShowdownSettings(BaseModel):
     max_turns: int = Field(300, ge=1, le=1000, description="turns after which a battle is cut off")
     team_pool: int = Field(16384, ge=1, le=1_000_000, description="teams that battles are drawn from")
     accelerate: bool = Field(True, description="cheap event look-up, where it was verified")
+    layout: str = Field(default_factory=lambda: load_schema().hash, description="of the views: kept with checkpoints")
     rewards: RewardSettings = RewardSettings()
 
     @field_validator("format")
     @classmethod
     def _as_id(cls, value: str) -> str:
         return re.sub(r"[^a-z0-9]+", "", value.lower())
+
+    @field_validator("layout")
+    @classmethod
+    def _this_layout(cls, value: str) -> str:
+        if value != load_schema().hash:
+            raise ValueError(
+                f"views are laid out by {load_schema().hash} here; use the Maple that wrote the checkpoint"
+            )
+        return value
 
 
 class ShowdownGame:

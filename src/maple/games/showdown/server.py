@@ -37,7 +37,7 @@ class LocalServer:
     def __enter__(self) -> LocalServer:
         package = installed_modules() / "node_modules" / "pokemon-showdown"
         words = [find_node(), "pokemon-showdown", "start", "--no-security", "--skip-build", str(self.port)]
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the server)
+        self._log = tempfile.TemporaryFile()
         self._server = subprocess.Popen(
             words, cwd=package, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, start_new_session=True
         )
