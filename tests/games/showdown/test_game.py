@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from maple.arena.node import NodeArena
 from maple.core.config import load_config
 from maple.core.errors import GameError
-from maple.core.step import Keys
+from maple.core.step import Keys, Options
 from maple.core.threads import Team
 from maple.games import entry, make_game
+from maple.games.showdown import options as described
 from maple.games.showdown.encode import ABOVE, BITS, CAP, NUMBER, ONE_HOT, mask_byte, observation_plan
 from maple.games.showdown.schema import load_schema
 from maple.runs.store import RunFolder
@@ -125,3 +126,47 @@ def test_a_run_trains_resumes_and_keeps_its_layout(tmp_path: Path) -> None:
     assert len(parts) == 5
     with pytest.raises(GameError, match="laid out by"):
         make_game("showdown", {"layout": "another"})
+
+
+def test_an_option_is_its_decision_and_its_part(rows: tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]) -> None:
+    game, (view, _, mask) = make_game("showdown"), rows
+    spec = game.spec.options
+    assert spec is not None
+    count = np.zeros(len(view), np.int64)
+    game.count_options(view, count, 0, len(view))
+    assert (count == mask.sum(axis=1)).all()
+    options = Options.allocate(spec, len(view), int(count.sum()))
+    np.cumsum(count, out=options.offset[1:])
+    game.describe(view, options, 0, len(view))
+    state, length = np.zeros((len(view), spec.state_width), np.int16), np.zeros(len(view), np.int16)
+    for i in range(0, len(view), 5):
+        mine = slice(options.offset[i], options.offset[i + 1])
+        assert options.action[mine].tolist() == np.flatnonzero(mask[i]).tolist()
+        shared = options.shared[i, : options.shared_length[i]].tolist()
+        assert max(shared) < spec.features
+        for action, place in zip(options.action[mine], options.option_part[mine, 0], strict=True):
+            part = options.part[place, : options.part_length[place]].tolist()
+            game.describe_choice(view[i : i + 1], np.array([action], np.int16), state, length, 0, 1)
+            assert state[0, : length[0]].tolist() == shared + part
+            assert max(part) < spec.features
+    game.describe_state(view, state, length, 0, len(view))
+    assert (length == options.shared_length).all()
+
+
+def test_features_name_what_is_in_the_view(rows: tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]) -> None:
+    game, (view, _, mask) = make_game("showdown"), rows
+    groups = load_schema().groups
+    spec = game.spec.options
+    assert spec is not None
+    feature, length = np.zeros((1, spec.state_width), np.int16), np.zeros(1, np.int16)
+    for i in range(0, len(view), 9):
+        seen = view[i].tobytes()
+        first = int(np.flatnonzero(mask[i])[0])
+        game.describe_choice(view[i : i + 1], np.array([first], np.int16), feature, length, 0, 1)
+        found = feature[0, : length[0]].tolist()
+        lead = int.from_bytes(seen[groups["pokemon"].byte("species") :][:2], "little")
+        active = seen[groups["pokemon"].byte("flags")] & 2
+        assert (lead if active else lead + described.ROLE) in found
+        if first < 4:
+            move = int.from_bytes(seen[groups["move"].byte("move", first) :][:2], "little")
+            assert described._MOVE + move in found

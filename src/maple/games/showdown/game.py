@@ -15,7 +15,7 @@ from maple.core.spec import GameSpec, Metric
 from maple.core.step import Keys, Options, Outcome
 from maple.games.bridged import Program
 from maple.games.contract import Bot, Tables
-from maple.games.showdown import bots, encode
+from maple.games.showdown import bots, encode, options
 from maple.games.showdown.runtime import find_node, installed_modules
 from maple.games.showdown.schema import BRIDGE, REWARD_PARTS, ended_dtype, load_schema, row_dtype
 
@@ -97,6 +97,7 @@ class ShowdownGame:
             figures=_FIGURES,
             opponents=tuple(_BOTS),
             metric=Metric("win_rate", 0.02),
+            options=options.option_spec(),
         )
 
     def program(self, seed: int, tables_per_deal: int) -> Program:
@@ -135,19 +136,19 @@ class ShowdownGame:
     def observe(
         self, view: NDArray[np.uint64], observation: NDArray[np.uint8], mask: NDArray[np.bool_], lo: int, hi: int
     ) -> None:
-        seen = np.ascontiguousarray(view).view(np.uint8)
-        encode.observe(seen, encode.observation_plan().steps, encode.mask_byte(), observation, mask, lo, hi)
+        encode.observe(_bytes(view), encode.observation_plan().steps, encode.mask_byte(), observation, mask, lo, hi)
 
     def count_options(self, view: NDArray[np.uint64], count: NDArray[np.int64], lo: int, hi: int) -> None:
-        raise _not_described()
+        options.count_options(_bytes(view), options.places(), count, lo, hi)
 
-    def describe(self, view: NDArray[np.uint64], options: Options, lo: int, hi: int) -> None:
-        raise _not_described()
+    def describe(self, view: NDArray[np.uint64], out: Options, lo: int, hi: int) -> None:
+        parts = (out.shared, out.shared_length, out.part, out.part_length, out.option_part)
+        options.describe(_bytes(view), options.places(), out.offset, *parts, out.action, lo, hi)
 
     def describe_state(
         self, view: NDArray[np.uint64], feature: NDArray[np.int16], length: NDArray[np.int16], lo: int, hi: int
     ) -> None:
-        raise _not_described()
+        options.describe_state(_bytes(view), options.places(), feature, length, lo, hi)
 
     def describe_choice(
         self,
@@ -158,7 +159,7 @@ class ShowdownGame:
         lo: int,
         hi: int,
     ) -> None:
-        raise _not_described()
+        options.describe_choice(_bytes(view), options.places(), action, feature, length, lo, hi)
 
     def permute(
         self, view: NDArray[np.uint64], action: NDArray[np.int16], random: NDArray[np.uint64], lo: int, hi: int
@@ -173,9 +174,8 @@ class ShowdownGame:
         def choose(
             view: NDArray[np.uint64], seed: int, keys: Keys, action: NDArray[np.int32], lo: int, hi: int
         ) -> None:
-            seen = np.ascontiguousarray(view).view(np.uint8)
             draws = (np.uint64(seed), keys.table, keys.game, keys.seat, keys.decision)
-            kernel(seen, bots.places(), *draws, action, lo, hi)
+            kernel(_bytes(view), bots.places(), *draws, action, lo, hi)
 
         return choose
 
@@ -193,5 +193,5 @@ class ShowdownGame:
         }
 
 
-def _not_described() -> GameError:
-    return GameError("showdown does not describe its options yet; use --algo ppo --set ppo.policy=index")
+def _bytes(view: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(view).view(np.uint8)
