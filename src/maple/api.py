@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from maple.arena.base import Arena
 from maple.arena.native import NativeArena
+from maple.arena.node import NodeArena
 from maple.core.config import load_config
 from maple.core.threads import Team
 from maple.games import entry, make_game
+from maple.games.bridged import Bridged
 from maple.runs.store import RunFolder, default_runs_dir
 from maple.training.agent import Agent, load_agent
 from maple.training.build import available_cores
@@ -27,14 +30,16 @@ def make_arena(
     observations: bool = True,
     options: bool = False,
     **game_options: Any,
-) -> NativeArena:
-    """Tables of a game, ready to play.
+) -> Arena:
+    """Tables of a game, ready to play; close() ends what they started.
 
     `observations` writes observation and mask into every Step, `options` describes each legal option too. What is not a
     parameter here is an option of the game: `make_arena("ofc", tables=64, seats=2, fantasyland="off")`.
     """
-    team = Team(threads or available_cores())
-    rules = make_game(game, game_options)
+    count, rules = threads or available_cores(), make_game(game, game_options)
+    if isinstance(rules, Bridged):
+        return NodeArena(rules, tables, seed, processes=count, observations=observations, options=options)
+    team = Team(count)
     return NativeArena(rules, tables, seed, team, observations=observations, options=options, owns_team=True)
 
 
