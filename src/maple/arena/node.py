@@ -109,7 +109,11 @@ class NodeArena:
         self._carried: list[Ended] = []  # what ended in lanes that had no decision to go with it
         self._mask = np.zeros((0, self.spec.actions), np.bool_)
         self._keys = self._no_keys()
-        self._open(processes=max(lane.process for lane in self._lanes) + 1)
+        try:
+            self._open(processes=max(lane.process for lane in self._lanes) + 1)
+        except BaseException:
+            self.close()
+            raise
 
     def recv(self) -> Step:
         """The next lane's wave, encoded; every game that ended with it."""
@@ -186,7 +190,8 @@ class NodeArena:
         return len(lane.tables) * (self.spec.seats * self._program.row.itemsize + self._program.ended.itemsize)
 
     def _open(self, processes: int, lost: bool = False) -> None:
-        self._processes = [self._start(0.0) for _ in range(processes)]
+        for _ in range(processes):
+            self._processes.append(self._start(0.0))
         for number in range(processes):
             self._assign(number, lost)
         if self._wants_spare and self._spare is None:
@@ -202,7 +207,6 @@ class NodeArena:
         process = self._processes[number]
         said = process.wait_ready()
         if "failed" in said:
-            self.close()
             raise self._bridged.refuse(said["failed"])
         for lane in self._lanes:
             if lane.process != number:
