@@ -20,6 +20,7 @@ check: setup ## format, lint, types, layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/check_bridge.py
+	@$(BIN)/python tools/describe_schema.py --check
 
 format: setup ## bring the code into shape
 	@$(BIN)/ruff format .

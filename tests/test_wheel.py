@@ -49,3 +49,6 @@ def test_the_wheel_runs_maple_games_in_a_new_environment(tmp_path: Path) -> None
         check=True,
     )
     assert "speed" in presets.stdout
+    bridge = packages / "maple" / "games" / "showdown" / "bridge"
+    assert (bridge / "src" / "main.js").exists()
+    assert (bridge / "package-lock.json").exists()

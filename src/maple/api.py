@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from maple.arena.base import Arena
 from maple.arena.choose import available_cores, external_arena
 from maple.arena.native import NativeArena
-from maple.arena.serial import SerialArena
-from maple.arena.workers import WorkerArena
+from maple.arena.node import NodeArena
 from maple.core.sources import gather
 from maple.core.threads import Team
 from maple.games import entry, make_game
+from maple.games.bridged import Bridged
 from maple.games.external.game import ExternalGame
 from maple.runs.store import RunFolder, default_runs_dir
 from maple.training.agent import Agent, load_agent
@@ -32,17 +33,19 @@ def make_arena(
     options: bool = False,
     workers: int | Literal["auto"] = "auto",
     **game_options: Any,
-) -> NativeArena | SerialArena | WorkerArena:
-    """Tables of a game, ready to play.
+) -> Arena:
+    """Tables of a game, ready to play; close() ends what they started.
 
     `observations` writes observation and mask into every Step, `options` describes each legal option too. What is not a
     parameter here is an option of the game: `make_arena("ofc", tables=64, seats=2, fantasyland="off")`. For an env of
     your own, `make_arena("package.module:make_env", tables=64, workers=2)`, these are the env's arguments.
     """
-    rules = make_game(game, game_options)
+    rules, count = make_game(game, game_options), threads or available_cores()
     if isinstance(rules, ExternalGame):
         return external_arena(rules, tables, seed, workers, available_cores())
-    team = Team(threads or available_cores())
+    if isinstance(rules, Bridged):
+        return NodeArena(rules, tables, seed, processes=count, observations=observations, options=options)
+    team = Team(count)
     return NativeArena(rules, tables, seed, team, observations=observations, options=options, owns_team=True)
 
 

@@ -102,7 +102,7 @@ def test_steps_are_whole(alone: dict[tuple[int, int], str]) -> None:
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_process_that_dies_or_hangs_costs_its_own_games_only(blow: signal.Signals) -> None:
-    with arena(8, 2, timeout_s=4.0) as pool:
+    with arena(8, 2, timeout_s=10.0) as pool:
         lost: list[int] = []
         others: set[int] = set()
         for number, step in enumerate(steps(pool, 24)):

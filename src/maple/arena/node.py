@@ -18,7 +18,7 @@ from maple.arena.base import refuse_illegal
 from maple.arena.node_process import NodeProcess, ProcessGoneError, Transport, Wave
 from maple.core.errors import ActionError, MapleError
 from maple.core.spec import GameSpec
-from maple.core.step import Ended, Keys, Outcome, Step
+from maple.core.step import Ended, Keys, Options, Outcome, Step
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
 
@@ -77,6 +77,7 @@ class NodeArena:
         processes: int,
         lanes: int = LANES,
         observations: bool = True,
+        options: bool = False,
         check: bool = True,
         first_table: int = 0,
         tables_per_deal: int = 1,
@@ -95,7 +96,7 @@ class NodeArena:
         self.anomalies: list[dict[str, Any]] = []
         self._bridged: Bridged = game
         self._program = game.program(seed, tables_per_deal)
-        self._observations, self._check = observations or check, check
+        self._observations, self._options, self._check = observations or check, options, check
         self._transport, self._timeout_s, self._wants_spare = transport, timeout_s, spare
         self._memory_limit, self._recycle_after = memory_limit_mib, recycle_after
         self._processes: list[NodeProcess] = []
@@ -108,7 +109,11 @@ class NodeArena:
         self._carried: list[Ended] = []  # what ended in lanes that had no decision to go with it
         self._mask = np.zeros((0, self.spec.actions), np.bool_)
         self._keys = self._no_keys()
-        self._open(processes=max(lane.process for lane in self._lanes) + 1)
+        try:
+            self._open(processes=max(lane.process for lane in self._lanes) + 1)
+        except BaseException:
+            self.close()
+            raise
 
     def recv(self) -> Step:
         """The next lane's wave, encoded; every game that ended with it."""
@@ -185,7 +190,8 @@ class NodeArena:
         return len(lane.tables) * (self.spec.seats * self._program.row.itemsize + self._program.ended.itemsize)
 
     def _open(self, processes: int, lost: bool = False) -> None:
-        self._processes = [self._start(0.0) for _ in range(processes)]
+        for _ in range(processes):
+            self._processes.append(self._start(0.0))
         for number in range(processes):
             self._assign(number, lost)
         if self._wants_spare and self._spare is None:
@@ -201,7 +207,6 @@ class NodeArena:
         process = self._processes[number]
         said = process.wait_ready()
         if "failed" in said:
-            self.close()
             raise self._bridged.refuse(said["failed"])
         for lane in self._lanes:
             if lane.process != number:
@@ -284,7 +289,19 @@ class NodeArena:
         ended = self._join([*self._carried, self._ended(lane, wave.ended)])
         self._carried = []
         reward = rows["reward"].astype(np.float32)[:, None]
-        return Step(self._keys, view, reward, observation, self._mask, None, ended)
+        options = self._describe(view) if self._options else None
+        return Step(self._keys, view, reward, observation, self._mask, options, ended)
+
+    def _describe(self, view: NDArray[np.uint64]) -> Options:
+        spec = self.spec.options
+        if spec is None:
+            raise ActionError(f"{self.spec.name} does not describe its options; make the arena without options=True")
+        count = np.zeros(len(view), np.int64)
+        self.game.count_options(view, count, 0, len(view))
+        options = Options.allocate(spec, len(view), int(count.sum()))
+        np.cumsum(count, out=options.offset[1:])
+        self.game.describe(view, options, 0, len(view))
+        return options
 
     def _ended(self, lane: _Lane, found: NDArray[Any]) -> Ended:
         if len(found):

@@ -26,6 +26,7 @@ Transport = Literal["auto", "shared", "pipe"]
 _COMMAND, _ANSWER = struct.Struct("<4I"), struct.Struct("<12I")
 CONFIGURE, ASSIGN, ACT, RETIRE, STOP, PLAY = range(6)
 READY, WAVE, NOTE, FAILED, PLAYED = 0, 2, 3, 4, 5
+START_S = 120.0  # to load the simulator and, for a spare, to play itself warm, on a busy machine
 
 
 class ProcessGoneError(MapleError):
@@ -106,7 +107,7 @@ class NodeProcess:
     def wait_ready(self) -> dict[str, Any]:
         """What the process says of itself once it has understood the rules; a failure comes as {"failed": …}."""
         while self.ready is None:
-            self._receive()
+            self._receive(max(START_S, self.timeout_s))
         return self.ready
 
     def assign(self, lane: int, tables: Sequence[int], games: Sequence[int], at: int) -> None:
@@ -172,11 +173,11 @@ class NodeProcess:
         except BrokenPipeError:
             return  # it died; the next read finds out
 
-    def _read(self, count: int) -> bytearray:
+    def _read(self, count: int, patience_s: float) -> bytearray:
         buffer, view = bytearray(count), 0
         while view < count:
-            if not select.select([self.answers], [], [], self.timeout_s)[0]:
-                raise ProcessGoneError(f"a bridge process said nothing for {self.timeout_s:g} s")
+            if not select.select([self.answers], [], [], patience_s)[0]:
+                raise ProcessGoneError(f"a bridge process said nothing for {patience_s:g} s")
             chunk = os.read(self.answers, count - view)
             if not chunk:
                 code = self.popen.wait()
@@ -185,10 +186,11 @@ class NodeProcess:
             view += len(chunk)
         return buffer
 
-    def _receive(self) -> tuple[int, dict[str, Any]]:
+    def _receive(self, patience_s: float | None = None) -> tuple[int, dict[str, Any]]:
         """Take one answer and put it where it belongs."""
-        kind, length, lane, *rest = _ANSWER.unpack(self._read(_ANSWER.size))
-        body = self._read(length)
+        patience_s = patience_s or self.timeout_s
+        kind, length, lane, *rest = _ANSWER.unpack(self._read(_ANSWER.size, patience_s))
+        body = self._read(length, patience_s)
         if kind == WAVE:
             self.ahead.setdefault(lane, []).append(self._wave(self.lanes[lane], rest, body))
             return kind, {}

@@ -20,7 +20,7 @@ from maple.games.showdown.runtime import find_node, node_version
 __all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "bench_showdown"]
 
 ROUNDS = 5
-WARM_UP_S = 8.0  # the simulator's compiler needs some seconds to settle
+WARM_UP_S = 10.0  # the simulator's compiler needs some seconds to settle
 START_S = 120.0
 
 
@@ -100,11 +100,13 @@ class SimulatorSide:
         return float(sum(count["decisions"] / count["seconds"] for count in counts))
 
 
-def _rounds(sides: Sequence[PlayingSide], slice_s: float, tell: Callable[[str], None]) -> list[list[float]]:
+def _rounds(
+    sides: Sequence[PlayingSide], warm_up_s: float, slice_s: float, tell: Callable[[str], None]
+) -> list[list[float]]:
     """Slices of every side, to and fro, after a warm-up of each."""
     for side in sides:
         tell(f"warming up: {side.name}")
-        side.slice(WARM_UP_S)
+        side.slice(warm_up_s)
     speeds: list[list[float]] = [[] for _ in sides]
     for number in range(ROUNDS):
         tell(f"measuring, round {number + 1} of {ROUNDS}")
@@ -127,6 +129,7 @@ def bench_showdown(
     tell: Callable[[str], None],
     peer: Callable[[], Any] | None = None,
     transports: Sequence[Transport] = ("auto",),
+    warm_up_s: float = WARM_UP_S,
 ) -> dict[str, Any]:
     """Decisions a second of the bridge and, in the same rounds, of what it is compared with; `seconds` a side."""
     with ExitStack() as stack:
@@ -136,7 +139,7 @@ def bench_showdown(
         sides: list[PlayingSide] = [*bridges, alone, stock]
         if peer is not None:
             sides.append(stack.enter_context(peer()))
-        speeds = _rounds(sides, seconds / ROUNDS, tell)
+        speeds = _rounds(sides, warm_up_s, seconds / ROUNDS, tell)
         counters = bridges[0].arena.report()
     mine, n = speeds[0], len(bridges)
     efficiency, efficiency_ci = ratio_interval(mine, speeds[n])

@@ -51,6 +51,7 @@ class MapleSide:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.trainer.arena.close()
         self.team.close()
 
     def _worked_s(self) -> float:

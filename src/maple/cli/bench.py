@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
@@ -259,14 +259,16 @@ def _bench_battles(
     config: Config, processes: int, battles: int, seconds: float, peer: str | None, transport: str | None
 ) -> dict[str, Any]:
     """The bridge beside the simulator alone, as it is, and a peer."""
+    from maple.arena.node_process import Transport
     from maple.bench.peers.poke_env import PokeEnvSide
     from maple.bench.showdown import bench_showdown
     from maple.games import make_game
 
-    ways: tuple[Any, ...] = tuple(transport.split(",")) if transport else ("auto",)
-    for way in ways:
-        if way not in ("auto", "shared", "pipe"):
-            raise ConfigError(f"there is no transport {way!r}; {nearest(way, ['shared', 'pipe'])}")
+    ways: list[Transport] = []
+    for way in (transport or "auto").split(","):
+        if way not in get_args(Transport):
+            raise ConfigError(f"there is no transport {way!r}; {nearest(way, get_args(Transport))}")
+        ways.append(cast(Transport, way))
     if peer not in (None, "poke-env"):
         raise ConfigError(f"there is no peer {peer!r} for battles; {nearest(peer, ['poke-env'])}")
     chosen = make_game("showdown", config.game).settings.model_dump()["format"]

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate_run", "evaluation", "print_evaluations"]
 
-HANDS = {"rollout": 3000}
+HANDS = {"rollout": 3000}  # by opponent, where they are slow
+GAME_HANDS = {"showdown": 400}
 DEFAULT_HANDS = 12_000
 EXTERNAL_GAMES = 200
 
@@ -37,7 +38,7 @@ def evaluation(
 ) -> dict[str, Any]:
     """Play a run's agent against scripted opponents (`random` unless told); returns its figures."""
     from maple.core.threads import Team
-    from maple.games import make_game
+    from maple.games import GAMES, make_game
     from maple.training.agent import load_agent
     from maple.training.build import available_cores
     from maple.training.evaluate import evaluate
@@ -54,7 +55,7 @@ def evaluation(
                 f"{game.spec.seats - 1}; write for example --against {','.join(['random'] * (game.spec.seats - 1))}"
             )
         others = [_player(name, game, runs_dir, team) for name in against]
-        usual = EXTERNAL_GAMES if game.spec.options is None else DEFAULT_HANDS
+        usual = GAME_HANDS.get(game.spec.name, DEFAULT_HANDS if game.spec.name in GAMES else EXTERNAL_GAMES)
         count = hands or min((HANDS.get(name, usual) for name in against), default=usual)
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
             task = bar.add_task(f"playing {','.join(against) or game.spec.name}", total=count)
@@ -107,6 +108,9 @@ def _asked(agent: Agent, settings: list[str]) -> dict[str, Any]:
 
 def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
     """A table of evaluations, an opponent a row."""
+    if rows and rows[0]["metric"] == "win_rate":
+        _print_win_rates(title, rows)
+        return
     if rows and rows[0]["metric"] != "points_per_hand":
         _print_external(title, rows)
         return
@@ -121,6 +125,22 @@ def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
             f"{row['fantasyland_entry']:.1%}",
             f"{row['fantasyland_stay']:.1%}",
             f"{row['hands']:,}",
+        ]
+        for row in rows
+    ]
+    print_table(title, columns, cells)
+
+
+def _print_win_rates(title: str, rows: list[dict[str, Any]]) -> None:
+    columns = ["against", "win rate", "95 % interval", "turns", "cut off", "battles"]
+    cells = [
+        [
+            ", ".join(row["against"]),
+            f"{row['win_rate']:.1%}",
+            f"{row['ci95'][0]:.1%} … {row['ci95'][1]:.1%}",
+            f"{row['turns']:.1f}",
+            f"{row['truncated']:.1%}",
+            f"{row['games']:,}",
         ]
         for row in rows
     ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from maple.cli.output import print_json, print_table, results
-from maple.games import GAMES, game_settings, make_game
+from maple.games import GAMES, make_game
 
 __all__ = ["games"]
 
@@ -19,15 +19,15 @@ def games(json: Annotated[bool, typer.Option("--json", help="Print one JSON obje
     """
     listing: dict[str, dict[str, Any]] = {}
     for name, place in GAMES.items():
-        spec = make_game(name).spec
-        fields = game_settings(name).model_fields
+        game = make_game(name)
+        spec = game.spec
         listing[name] = {
             "summary": place.summary,
             "seats": spec.seats,
             "actions": spec.actions,
             "opponents": list(spec.opponents),
             "metric": spec.metric.name,
-            "options": {key: field.default for key, field in fields.items()},
+            "options": game.settings.model_dump(),
         }
     if json:
         print_json({"games": listing})

@@ -101,6 +101,8 @@ def line_of(now: Mapping[str, Any]) -> str:
     ]
     if "foul" in game:
         parts.append(f"foul {game['foul']:.1%}")
+    if "win_rate" in game:
+        parts.append(f"wins {game['win_rate']:.1%}")
     parts += [f"{name} {game[name]:,.2f}" for name in ("return", "points_per_game") if name in game]
     if "points_per_hand" in probe:
         parts.append(f"{probe['points_per_hand']:+.1f} points a hand against random")

@@ -34,7 +34,6 @@ from maple.runs.store import RunFolder, default_runs_dir
 __all__ = ["train"]
 
 DEFAULT_MINUTES = 5.0
-FINAL_OPPONENTS = ("random", "safe", "rollout")
 
 
 def run_name(game: str) -> str:
@@ -97,6 +96,7 @@ def train(
     - `maple train ofc --run next --from week@best`
     - `maple train CartPole-v1 --minutes 1` (an id that Gymnasium has registered)
     - `maple train my_package.my_module:make_env --set env.size=9 --workers 4` (an env of your own)
+    - `maple train showdown --set game.format=gen9randombattle --minutes 60`
     """
     from maple.training.agent import find_checkpoint
 
@@ -118,7 +118,7 @@ def train(
     spec = make_game(game, config.game).spec
     folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{run_name(game)}-%Y%m%d-%H%M%S")))
     company = Company(
-        opponents=tuple(name for name in FINAL_OPPONENTS if evaluate and name in spec.opponents),
+        opponents=spec.opponents if evaluate else (),
         donor=find_checkpoint(start_from, runs_dir) if start_from else None,
         addresses=tuple(addresses(notify or [], os.environ)),
         storage=storage_url(storage, os.environ),

@@ -42,7 +42,22 @@ GAMES: Mapping[str, GameEntry] = {
         game="ShowdownGame",
         settings="ShowdownSettings",
         summary="Pokémon Showdown singles in the real simulator, in a pool of Node processes",
-        defaults={"algo": "ppo", "ppo": {"policy": "index"}, "tables": 64},
+        defaults={
+            "algo": "ppo",
+            "tables": 64,
+            "opponents": "self:0.5,random:0.1,power:0.2,heuristic:0.2",
+            "probe_every_s": 0,
+            "net": {"hidden": [256, 128]},
+            "optimizer": {"learning_rate": 7e-4},
+            "ppo": {
+                "policy": "index",
+                "horizon": 4096,
+                "epochs": 3,
+                "minibatch": 512,
+                "gamma": 0.995,
+                "entropy": 0.02,
+            },
+        },
     ),
 }
 

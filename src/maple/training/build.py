@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from maple.arena.base import Arena
 from maple.arena.choose import available_cores, external_arena
-from maple.arena.native import NativeArena
+from maple.arena.open import open_arena
 from maple.core.config import Config
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
@@ -67,7 +67,7 @@ def make_training_arena(config: Config, game: Game, team: Team, log: Callable[[s
         (make_game(config.name, {**config.game, **practice.game}), round(practice.share * tables))
         for practice in config.practice
     ]
-    return NativeArena(game, tables, config.seed, team, observations=False, check=False, variants=variants)
+    return open_arena(game, tables, config.seed, team, variants=variants, spare=True)
 
 
 def build_trainer(config: Config, game: Game, team: Team, log: Callable[[str], None] = lambda _: None) -> Trainer:

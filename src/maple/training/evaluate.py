@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from maple.arena.base import Arena
 from maple.arena.native import NativeArena
+from maple.arena.open import open_arena
 from maple.arena.serial import SerialArena
 from maple.core.step import Keys, Outcome
 from maple.core.threads import Team
+from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
 from maple.nets.policy import Policy
@@ -26,6 +28,7 @@ __all__ = ["Player", "Result", "bot_player", "evaluate", "greedy_player", "mean_
 
 BLOCK = 1024  # deals at a time
 ENVS = 32  # the same of an external game, each with an env of its own
+BRIDGED_DEALS = 32  # the same for games in another program, where more at a time only cost memory
 
 
 class Player(Protocol):
@@ -119,6 +122,50 @@ def _play_block(game: Game, players: list[Player], deals: int, seed: int, first_
             arena.send(action)
 
 
+def _play_native(
+    game: Game, players: list[Player], deals: int, seed: int, team: Team, progress: Callable[[int, int], None] | None
+) -> NDArray[Any]:
+    """Every deal in every rotation, a block of deals at a time."""
+    seats, blocks = game.spec.seats, []
+    block = ENVS if isinstance(game, ExternalGame) else BLOCK
+    for first in range(0, deals, block):
+        count = min(block, deals - first)
+        blocks.append(_play_block(game, players, count, seed, first * seats, team))
+        if progress is not None:
+            progress(min(deals, first + count) * seats, deals * seats)
+    return np.concatenate(blocks)
+
+
+def _play_bridged(
+    game: Game, players: list[Player], deals: int, seed: int, team: Team, progress: Callable[[int, int], None] | None
+) -> NDArray[Any]:
+    """The same in another program: a few tables that play game after game. Lost games are left out and played again."""
+    seats = game.spec.seats
+    tables = seats * min(deals, BRIDGED_DEALS)
+    games = -(-deals * seats // tables)
+    figures, done = np.zeros((tables, games), game.spec.figures), np.zeros(tables, np.int64)
+    filler = game.bot("random")
+    with closing(open_arena(game, tables, seed, team, tables_per_deal=seats)) as arena:
+        while True:
+            step = arena.recv()
+            for table, how, figure in zip(step.ended.table, step.ended.outcome, step.ended.figures, strict=True):
+                if how != Outcome.LOST and done[table] < games:
+                    figures[table, done[table]] = figure
+                    done[table] += 1
+            if progress is not None:
+                progress(int(done.sum()), games * tables)
+            if (done == games).all():
+                return figures.T.reshape(-1)
+            action = np.zeros(len(step.keys), np.int32)
+            team.run(filler, len(action), step.view, seed, step.keys, action)
+            who = (step.keys.seat - step.keys.table) % seats
+            for number, player in enumerate(players):
+                rows = np.flatnonzero((who == number) & (done[step.keys.table] < games))
+                if len(rows):
+                    action[rows] = player(step.view[rows], step.keys.take(rows), seed)
+            arena.send(action)
+
+
 def evaluate(
     game: Game,
     agent: Player,
@@ -131,14 +178,10 @@ def evaluate(
     """Play `agent` against `others` (one for each other seat) on at least `hands` hands, all rotations counted."""
     seats = game.spec.seats
     deals = max(1, -(-hands // seats))
-    blocks = []
-    block = ENVS if isinstance(game, ExternalGame) else BLOCK
-    for first in range(0, deals, block):
-        count = min(block, deals - first)
-        blocks.append(_play_block(game, [agent, *others], count, seed, first * seats, team))
-        if progress is not None:
-            progress(min(deals, first + count) * seats, deals * seats)
-    figures = np.concatenate(blocks)
+    if isinstance(game, Bridged):
+        figures = _play_bridged(game, [agent, *others], deals, seed, team, progress)
+    else:
+        figures = _play_native(game, [agent, *others], deals, seed, team, progress)
     seat = np.arange(len(figures)) % seats
     score = figures["score"][np.arange(len(figures)), seat].astype(np.float64)
     played = figures["hands"].astype(np.float64)

@@ -34,7 +34,7 @@ class PokeEnvSide:
 
     def __enter__(self) -> PokeEnvSide:
         try:
-            from poke_env import AccountConfiguration, ServerConfiguration
+            from poke_env import AccountConfiguration, LocalhostServerConfiguration, ServerConfiguration
             from poke_env.concurrency import POKE_LOOP
             from poke_env.player import RandomPlayer
         except ImportError:
@@ -52,7 +52,7 @@ class PokeEnvSide:
 
         random.seed(self._seed)
         server = self._stack.enter_context(LocalServer())
-        where = ServerConfiguration(server.url, "https://play.pokemonshowdown.com/action.php?")
+        where = ServerConfiguration(server.url, LocalhostServerConfiguration.authentication_url)
         players = [
             CountedPlayer(
                 AccountConfiguration(name, None),

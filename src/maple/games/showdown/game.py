@@ -15,7 +15,7 @@ from maple.core.spec import GameSpec, Metric
 from maple.core.step import Keys, Options, Outcome
 from maple.games.bridged import Program
 from maple.games.contract import Bot, Tables
-from maple.games.showdown import bots, encode
+from maple.games.showdown import bots, encode, options
 from maple.games.showdown.runtime import find_node, installed_modules
 from maple.games.showdown.schema import BRIDGE, REWARD_PARTS, ended_dtype, load_schema, row_dtype
 
@@ -63,12 +63,22 @@ class ShowdownSettings(BaseModel):
     max_turns: int = Field(300, ge=1, le=1000, description="turns after which a battle is cut off")
     team_pool: int = Field(16384, ge=1, le=1_000_000, description="teams that battles are drawn from")
     accelerate: bool = Field(True, description="cheap event look-up, where it was verified")
+    layout: str = Field(default_factory=lambda: load_schema().hash, description="of the views: kept with checkpoints")
     rewards: RewardSettings = RewardSettings()
 
     @field_validator("format")
     @classmethod
     def _as_id(cls, value: str) -> str:
         return re.sub(r"[^a-z0-9]+", "", value.lower())
+
+    @field_validator("layout")
+    @classmethod
+    def _this_layout(cls, value: str) -> str:
+        if value != load_schema().hash:
+            raise ValueError(
+                f"views are laid out by {load_schema().hash} here; use the Maple that wrote the checkpoint"
+            )
+        return value
 
 
 class ShowdownGame:
@@ -87,6 +97,7 @@ class ShowdownGame:
             figures=_FIGURES,
             opponents=tuple(_BOTS),
             metric=Metric("win_rate", 0.02),
+            options=options.option_spec(),
         )
 
     def program(self, seed: int, tables_per_deal: int) -> Program:
@@ -125,19 +136,19 @@ class ShowdownGame:
     def observe(
         self, view: NDArray[np.uint64], observation: NDArray[np.uint8], mask: NDArray[np.bool_], lo: int, hi: int
     ) -> None:
-        seen = np.ascontiguousarray(view).view(np.uint8)
-        encode.observe(seen, encode.observation_plan().steps, encode.mask_byte(), observation, mask, lo, hi)
+        encode.observe(_bytes(view), encode.observation_plan().steps, encode.mask_byte(), observation, mask, lo, hi)
 
     def count_options(self, view: NDArray[np.uint64], count: NDArray[np.int64], lo: int, hi: int) -> None:
-        raise _not_described()
+        options.count_options(_bytes(view), options.places(), count, lo, hi)
 
-    def describe(self, view: NDArray[np.uint64], options: Options, lo: int, hi: int) -> None:
-        raise _not_described()
+    def describe(self, view: NDArray[np.uint64], out: Options, lo: int, hi: int) -> None:
+        parts = (out.shared, out.shared_length, out.part, out.part_length, out.option_part)
+        options.describe(_bytes(view), options.places(), out.offset, *parts, out.action, lo, hi)
 
     def describe_state(
         self, view: NDArray[np.uint64], feature: NDArray[np.int16], length: NDArray[np.int16], lo: int, hi: int
     ) -> None:
-        raise _not_described()
+        options.describe_state(_bytes(view), options.places(), feature, length, lo, hi)
 
     def describe_choice(
         self,
@@ -148,7 +159,7 @@ class ShowdownGame:
         lo: int,
         hi: int,
     ) -> None:
-        raise _not_described()
+        options.describe_choice(_bytes(view), options.places(), action, feature, length, lo, hi)
 
     def permute(
         self, view: NDArray[np.uint64], action: NDArray[np.int16], random: NDArray[np.uint64], lo: int, hi: int
@@ -163,9 +174,8 @@ class ShowdownGame:
         def choose(
             view: NDArray[np.uint64], seed: int, keys: Keys, action: NDArray[np.int32], lo: int, hi: int
         ) -> None:
-            seen = np.ascontiguousarray(view).view(np.uint8)
             draws = (np.uint64(seed), keys.table, keys.game, keys.seat, keys.decision)
-            kernel(seen, bots.places(), *draws, action, lo, hi)
+            kernel(_bytes(view), bots.places(), *draws, action, lo, hi)
 
         return choose
 
@@ -183,5 +193,5 @@ class ShowdownGame:
         }
 
 
-def _not_described() -> GameError:
-    return GameError("showdown does not describe its options yet; use --algo ppo --set ppo.policy=index")
+def _bytes(view: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(view).view(np.uint8)

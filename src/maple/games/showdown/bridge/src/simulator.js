@@ -9,7 +9,7 @@ import {join} from 'node:path';
  *   canMegaEvo?: boolean, canUltraBurst?: boolean, canZMove?: (object | null)[]}} ActiveRequest
  * @typedef {{ident: string, details: string, condition: string, active: boolean, stats: Record<string, number>, moves: string[],
  *   baseAbility: string, ability?: string, item: string, teraType?: string, terastallized?: string, reviving?: boolean}} RequestMember
- * @typedef {{wait?: boolean, teamPreview?: boolean, maxChosenTeamSize?: number, forceSwitch?: boolean[], active?: ActiveRequest[],
+ * @typedef {{wait?: boolean, update?: boolean, teamPreview?: boolean, maxChosenTeamSize?: number, forceSwitch?: boolean[], active?: ActiveRequest[],
  *   side: {pokemon: RequestMember[]}}} Request
  * @typedef {Record<string, any> & {id: string, effectType: string, flags?: Record<string, unknown>}} Effect
  * @typedef {{all(): any[], get(name: string): any, getByID(id: string): any}} DexTable

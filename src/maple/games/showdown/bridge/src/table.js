@@ -22,6 +22,8 @@ import {Tracker} from './tracker.js';
 export const REWARD_PARTS = ['win', 'faint', 'hp', 'status', 'turn'];
 export const OUTCOME = {playing: 0, terminated: 1, truncated: 2, lost: 3};
 const NAMES = ['First', 'Second'];
+export const SEATS = NAMES.length;
+const MOST_PASSES = 8; // in a row, of seats with nothing to decide
 const [WIN, FAINT, HP, STATUS, TURN] = [0, 1, 2, 3, 4];
 
 /** What all tables of a process share: the format, its data and its teams. */
@@ -120,25 +122,28 @@ export class Table {
     return this.battle.sides[seat];
   }
 
-  /** Which seats wait for a decision; their masks are in `masks`. A seat with nothing to decide is passed over. */
+  /** Find out which seats wait for a decision; one with nothing to decide is passed over. */
   update() {
-    for (let round = 0; round < 8 && !this.battle.ended; round++) {
-      let waiting = 0;
-      for (let seat = 0; seat < 2; seat++) {
-        const side = this.side(seat);
-        this.masks[seat] = 0;
-        if (side.isChoiceDone()) continue;
-        const mask = openActions(side.activeRequest, this.picked[seat]) & ~this.refused[seat];
-        this.masks[seat] = mask;
-        if (mask) waiting++;
-        else this.battle.choose(side.id, 'default');
-        if (this.battle.ended) break;
-      }
-      if (waiting) break;
+    let idle = 0;
+    for (let round = 0; round < MOST_PASSES && idle >= 0 && !this.battle.ended; round++) {
+      idle = this.readMasks();
+      if (idle >= 0) this.battle.choose(this.side(idle).id, 'default');
     }
+    if (idle >= 0 && !this.battle.ended) throw new Error('nobody has anything to decide, and the battle does not end');
     if (this.battle.ended) this.outcome = OUTCOME.terminated;
     else if (this.battle.turn > this.rules.config.maxTurns) this.outcome = OUTCOME.truncated;
     this.standing();
+  }
+
+  /** Write the masks; returns a seat that has to choose but has nothing to choose from, or -1. */
+  readMasks() {
+    let idle = -1;
+    for (let seat = 0; seat < SEATS; seat++) {
+      const side = this.side(seat), done = side.isChoiceDone();
+      this.masks[seat] = done ? 0 : openActions(side.activeRequest, this.picked[seat]) & ~this.refused[seat];
+      if (!done && !this.masks[seat]) idle = seat;
+    }
+    return idle;
   }
 
   /** Play a seat's action. @param {number} seat @param {number} action */
@@ -148,7 +153,7 @@ export class Table {
     const choice = request.teamPreview ? this.pick(seat, request, action) : choiceText(request, action);
     if (choice === '') return;
     if (this.battle.choose(side.id, choice)) {
-      this.refused[0] = this.refused[1] = 0;
+      this.refused[seat] = 0;
     } else {
       this.refuse(seat, side, choice, action);
     }
@@ -168,8 +173,9 @@ export class Table {
     const {error} = side.choice;
     this.refusals++;
     this.refused[seat] |= 1 << action;
-    // Trapped by something that could not be known is part of the game; anything else is a mask that was wrong.
-    if (!/trapped|disabled|Hack to avoid/i.test(error)) this.remember('refused', seat, choice, error);
+    // Trapped or disabled by something that could not be known comes with a corrected request and is part of the game;
+    // anything else is a mask that was wrong.
+    if (!side.activeRequest?.update) this.remember('refused', seat, choice, error);
   }
 
   /** Keep what repeats an anomaly. @param {string} kind @param {number} seat @param {string} choice @param {string} error */
@@ -219,5 +225,4 @@ export class Table {
   }
 }
 
-export const SEATS = NAMES.length;
 if (schema.actions !== 14) throw new Error('schema.json and the actions disagree');

