@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 STAMP = VENV / ".maple-setup"
-EXTRAS = "peers,notify,storage,records,export,dev"
+EXTRAS = "peers,notify,storage,records,export,showdown,dev"
 
 
 def say(text: str) -> None:
