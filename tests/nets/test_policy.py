@@ -48,6 +48,17 @@ def test_choices_do_not_depend_on_threads(settings: list[str], decisions: Decisi
     assert np.array_equal(a.value, b.value)
 
 
+def test_caution_avoids_the_second_signal(decisions: Decisions, team: Team) -> None:
+    policy = _policy(KINDS[0], decisions, team)
+    assert isinstance(policy, OptionValue)
+    risk = []
+    for caution in (0.0, 1000.0):
+        policy.set_caution(caution)
+        risk.append(policy.choose(decisions.view, decisions.keys, 5, True).value[:, 1])
+    assert (risk[1] <= risk[0] + 1e-6).all()
+    assert risk[1].mean() < risk[0].mean()
+
+
 def test_the_initial_weights_follow_from_the_seed(decisions: Decisions, team: Team) -> None:
     first = _policy(KINDS[0], decisions, team).state_dict()
     again = _policy(KINDS[0], decisions, team).state_dict()

@@ -75,6 +75,8 @@ class Window:
 
     def speed(self) -> float:
         """Steps a second between the oldest and the newest mark."""
+        if not self._marks:
+            return 0.0
         first, last = self._marks[0], self._marks[-1]
         return (last[1] - first[1]) / (last[0] - first[0]) if last[0] > first[0] else 0.0
 
@@ -224,7 +226,7 @@ class _Session:
         counters = trainer.counters
         self.before = {"steps": counters.steps, "updates": counters.updates, "games": counters.games}
         self.probed, self.probe = self.began, dict[str, float]()
-        self.last = self._progress(0.0, {}, {})
+        self.last = self._progress(trainer.progress(), {}, {})
 
     def go(self) -> Progress:
         none = np.zeros(0, self.game.spec.figures), np.zeros(0, np.int64)
