@@ -16,7 +16,14 @@ from maple.cli.compare import side_config
 from maple.core.config import Config
 from maple.core.errors import ConfigError, MapleError
 
-SMALL = ["tables=48", "threads=1", "net.hidden=[16, 8]", "afterstate.horizon=480", "game.fantasyland=off"]
+SMALL = [
+    "tables=48",
+    "threads=1",
+    "net.hidden=[16, 8]",
+    "afterstate.horizon=480",
+    "afterstate.minibatch=240",
+    "game.fantasyland=off",
+]
 SLOW = "afterstate.epochs=24 afterstate.minibatch=16"
 PLAN = Plan(Limits(1.10, 0.5, 6), seconds=1.0, pairs=5, hands=300, look_hands=60, opponents=("random",))
 
