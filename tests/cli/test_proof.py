@@ -68,7 +68,16 @@ def test_compare_rejects_by_its_exit_code_and_speaks_json() -> None:
 
 def test_tune_writes_the_preset_that_training_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path / "config"))
-    small = ["--set", "net.hidden=[16, 8]", "--set", "afterstate.horizon=720", "--set", "probe_hands=30"]
+    small = [
+        "--set",
+        "net.hidden=[16, 8]",
+        "--set",
+        "afterstate.horizon=720",
+        "--set",
+        "afterstate.minibatch=240",
+        "--set",
+        "probe_hands=30",
+    ]
     done = maple("tune", "ofc", "--seconds", "2", "--json", *small)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
