@@ -16,7 +16,7 @@ from typing import Any
 from maple.bench.gate import Evidence, Limits, Paired, Verdict, decide, paired_difference, seed_interval
 from maple.bench.measure import machine
 from maple.bench.side import SideProcess
-from maple.core.config import Config, flatten
+from maple.core.config import Config, flat
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games import make_game
@@ -116,7 +116,7 @@ def _finite(interval: tuple[float, float]) -> list[float | None]:
 
 def differing(base: Config, candidate: Config) -> dict[str, tuple[Any, Any]]:
     """The settings in which two configs differ, by their dotted names."""
-    a, b = flatten(base.model_dump()), flatten(candidate.model_dump())
+    a, b = flat(base.model_dump()), flat(candidate.model_dump())
     return {key: (a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)}
 
 

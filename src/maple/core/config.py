@@ -26,7 +26,7 @@ __all__ = [
     "PracticeConfig",
     "SnapshotConfig",
     "assign",
-    "flatten",
+    "flat",
     "load_config",
     "preset_names",
     "preset_settings",
@@ -166,14 +166,6 @@ def preset_settings(name: str, game: str) -> dict[str, Any]:
     return tree
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The values of a tree of settings by their dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
-
-
 def assign(tree: dict[str, Any], key: str, text: str) -> None:
     """Put a value, written as YAML, at a dotted key."""
     *path, last = key.split(".")
@@ -234,3 +226,11 @@ def load_config(
         return Config.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_sentence(error)) from None
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree of settings by dotted keys."""
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return leaves

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import torch
 
-from maple.core.config import Config, flatten
+from maple.core.config import Config, flat
 from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
@@ -74,7 +74,7 @@ class _Window:
 
 def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
     """A run goes on only with the settings it began with."""
-    new, old = flatten(config.model_dump()), flatten(stored.model_dump())
+    new, old = flat(config.model_dump()), flat(stored.model_dump())
     for key in sorted(new.keys() | old.keys()):
         automatic = key in ("tables", "threads") and new.get(key) is None
         if new.get(key) != old.get(key) and key not in FREE_TO_CHANGE and not automatic:
@@ -106,8 +106,9 @@ def train_run(config: Config, run: RunFolder, tell: Callable[[Progress], bool]) 
         raise ConfigError("a run needs an end: give it --steps or --minutes")
     config = config.model_copy(update={"game": make_game(config.name, config.game).settings.model_dump()})
     with run.locked():
-        config, checkpoint = _resume_point(config, run)
-        run.write_json("config.json", config.model_dump())
+        with span("build"):
+            config, checkpoint = _resume_point(config, run)
+            run.write_json("config.json", config.model_dump())
         threads = config.threads or 1
         torch.set_num_threads(1)
         with Team(threads) as team:
