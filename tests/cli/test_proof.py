@@ -59,7 +59,7 @@ def test_the_report_the_trace_and_the_page(runs: Path) -> None:
 
 
 def test_compare_rejects_by_its_exit_code_and_speaks_json() -> None:
-    flags = ["--seconds", "0.5", "--pairs", "5", "--hands", "60", "--seeds", "3", "--set", "threads=1", *TINY]
+    flags = ["--seconds", "0.5", "--pairs", "5", "--hands", "60", "--seeds", "8", "--set", "threads=1", *TINY]
     done = maple("compare", "default", "afterstate.epochs=24 afterstate.minibatch=16", *flags, "--json")
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
