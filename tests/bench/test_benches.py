@@ -18,14 +18,8 @@ from maple.bench.train import MapleSide, bench_train
 from maple.core.config import Config
 from maple.core.sources import load_config
 
-SMALL = [
-    "tables=48",
-    "net.hidden=[16, 8]",
-    "afterstate.horizon=720",
-    "afterstate.minibatch=240",
-    "ppo.horizon=720",
-    "ppo.minibatch=128",
-]
+SMALL = ["tables=48", "net.hidden=[16, 8]", "ppo.horizon=720", "ppo.minibatch=128"]
+SMALL += ["afterstate.horizon=720", "afterstate.minibatch=128"]
 
 
 def _config(*settings: str, minutes: float | None = None) -> Config:

@@ -16,16 +16,10 @@ from maple.cli.compare import side_config
 from maple.core.config import Config
 from maple.core.errors import ConfigError, MapleError
 
-SMALL = [
-    "tables=48",
-    "threads=1",
-    "net.hidden=[16, 8]",
-    "afterstate.horizon=480",
-    "afterstate.minibatch=240",
-    "game.fantasyland=off",
-]
+SMALL = ["tables=48", "threads=1", "net.hidden=[16, 8]", "game.fantasyland=off"]
+SMALL += ["afterstate.horizon=480", "afterstate.minibatch=64"]
 SLOW = "afterstate.epochs=24 afterstate.minibatch=16"
-PLAN = Plan(Limits(1.10, 0.5, 6), seconds=1.0, pairs=5, hands=300, look_hands=60, opponents=("random",))
+PLAN = Plan(Limits(1.10, 1.0, 8), seconds=1.2, pairs=5, hands=600, look_hands=60, opponents=("random",))
 
 
 def _config(text: str) -> Config:
@@ -54,7 +48,7 @@ def test_faster_but_random_is_rejected(sides: Sides) -> None:
     base = _config("afterstate.epochs=8 afterstate.minibatch=32")
     lazy = _config("afterstate.epochs=1 afterstate.minibatch=32 optimizer.learning_rate=1.0e-12")
     found = compare(sides, base, lazy, PLAN, _silent)
-    assert found.verdict.verdict == "reject"
+    assert found.verdict.verdict == "reject", found.as_json()
     assert "strength" in found.verdict.reason
     content = found.as_json()
     assert content["strength_diff"] < -PLAN.limits.margin
@@ -64,7 +58,7 @@ def test_faster_but_random_is_rejected(sides: Sides) -> None:
 
 def test_a_real_speed_up_is_adopted(sides: Sides) -> None:
     found = compare(sides, _config(f"{SLOW} optimizer.learning_rate=1.0e-6"), _config("default"), PLAN, _silent)
-    assert found.verdict.verdict == "adopt"
+    assert found.verdict.verdict == "adopt", found.as_json()
     assert found.verdict.exit_code == 0
 
 

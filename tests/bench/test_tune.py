@@ -85,7 +85,7 @@ def test_neighbours_stay_within_the_machine() -> None:
 
 def test_a_real_run_is_tuned_and_the_preset_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path))
-    small = ["net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=240", "game.fantasyland=off"]
+    small = ["net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=128", "game.fantasyland=off"]
     rows = tune(load_config("ofc", settings=small), 2, 3.0, _silent)
     assert rows[0].speeds
     assert len({row.setting for row in rows}) == len(rows)

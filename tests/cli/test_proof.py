@@ -10,7 +10,10 @@ import pytest
 
 from maple.cli.app import app
 from maple.core.errors import UserError
-from tests.cli.test_cli import TINY, maple
+from tests.cli.test_cli import TINY as SMALL
+from tests.cli.test_cli import maple
+
+TINY = [*SMALL, "--set", "afterstate.minibatch=128"]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +59,7 @@ def test_the_report_the_trace_and_the_page(runs: Path) -> None:
 
 
 def test_compare_rejects_by_its_exit_code_and_speaks_json() -> None:
-    flags = ["--seconds", "0.5", "--pairs", "5", "--hands", "60", "--seeds", "3", "--set", "threads=1", *TINY]
+    flags = ["--seconds", "0.5", "--pairs", "5", "--hands", "60", "--seeds", "8", "--set", "threads=1", *TINY]
     done = maple("compare", "default", "afterstate.epochs=24 afterstate.minibatch=16", *flags, "--json")
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
@@ -68,17 +71,9 @@ def test_compare_rejects_by_its_exit_code_and_speaks_json() -> None:
 
 def test_tune_writes_the_preset_that_training_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path / "config"))
-    small = [
-        "--set",
-        "net.hidden=[16, 8]",
-        "--set",
-        "afterstate.horizon=720",
-        "--set",
-        "afterstate.minibatch=240",
-        "--set",
-        "probe_hands=30",
-    ]
-    done = maple("tune", "ofc", "--seconds", "2", "--json", *small)
+    small = ["net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=128", "probe_hands=30"]
+    flags = [f"--set={text}" for text in small]
+    done = maple("tune", "ofc", "--seconds", "2", "--json", *flags)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["tried"][0]["tables"] == found["tables"]

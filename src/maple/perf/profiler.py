@@ -19,7 +19,7 @@ from maple.perf.system import SystemSampler, summarize_samples
 
 __all__ = ["PARTS", "Profiler", "account_figures", "child_profile"]
 
-PARTS = "MAPLE_PROFILE_PARTS"  # where children leave their accounts; set while a Profiler runs
+PARTS = "_MAPLE_PROFILE_PARTS"  # where children leave their accounts; set while a Profiler runs, by nobody else
 
 
 def account_figures(account: Account, now: float, process: str) -> dict[str, Any]:

@@ -130,10 +130,11 @@ def train_run(
     config = config.model_copy(update={"game": make_game(config.name, config.game).settings.model_dump()})
     check_memory(config, make_game(config.name, config.game))
     with run.locked():
-        config, checkpoint = _resume_point(config, run, warn)
-        donor = _donor(start_from, config) if start_from and checkpoint is None else None
-        run.write_json("config.json", config.model_dump())
-        run.write_json("machine.json", describe_machine() | {"seed": config.seed})
+        with span("build"):
+            config, checkpoint = _resume_point(config, run, warn)
+            donor = _donor(start_from, config) if start_from and checkpoint is None else None
+            run.write_json("config.json", config.model_dump())
+            run.write_json("machine.json", describe_machine() | {"seed": config.seed})
         threads = config.threads or 1
         torch.set_num_threads(1)
         with Team(threads) as team:
