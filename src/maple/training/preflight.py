@@ -9,6 +9,7 @@ import psutil
 
 from maple.core.config import Config
 from maple.core.errors import ConfigError
+from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
 from maple.training.build import AUTO_TABLES, available_cores
@@ -48,7 +49,7 @@ def estimate(config: Config, game: Game) -> Need:
     widths = [inputs, *config.net.hidden, spec.actions if by_index else signals]
     weights = sum(a * b + b for a, b in pairwise(widths)) * (1 if config.algo == "afterstate" else 2)
     if by_index:
-        encoding = rows * (spec.observation + spec.actions)
+        encoding = rows * (spec.observation * spec.dtype.itemsize + spec.actions)
     else:
         width = spec.options.state_width if spec.options else 0
         encoding = rows * 2 * (width + 1)
@@ -61,8 +62,8 @@ def estimate(config: Config, game: Game) -> Need:
 
 
 def _table_size(game: Game) -> int:
-    """Bytes of one table; of an env of the user's own only what Maple holds beside it."""
-    if isinstance(game, ExternalGame):
+    """Bytes of one table; of a game in other processes only what Maple holds beside them."""
+    if isinstance(game, ExternalGame | Bridged):
         return 8 * game.spec.view * game.spec.seats + game.spec.figures.itemsize
     sample = game.tables(SAMPLE, 0)
     return (sample.state.nbytes + sample.ended.nbytes + sample.last_view.nbytes) // SAMPLE
