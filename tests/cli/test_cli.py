@@ -101,18 +101,20 @@ def test_mistakes_get_one_sentence_and_code_2(arguments: list[str], sentence: st
 
 
 def test_a_damaged_checkpoint_is_told_of(runs: Path) -> None:
-    newest = sorted((runs / "tiny" / "checkpoints").iterdir())[-1]
+    newest = sorted((runs / "tiny" / "checkpoints").glob("[0-9]*"))[-1]
     content = (newest / "checkpoint.json").read_text()
+    train = ["train", "ofc", "--run", "tiny", "--runs-dir", runs, "--steps", "9000", *TINY]
     (newest / "checkpoint.json").write_text(content[: len(content) // 2])
-    for command in (["eval", "tiny", "--runs-dir", runs], ["train", "ofc", "--run", "tiny", "--runs-dir", runs, *TINY]):
-        done = maple(*command)
-        assert done.returncode == 2
-        assert "is damaged" in done.stderr
-        assert "Traceback" not in done.stderr
-    (newest / "checkpoint.json").write_text(json.dumps({**json.loads(content), "format": 99}))
     done = maple("eval", "tiny", "--runs-dir", runs)
     assert done.returncode == 2
-    assert "has format 99" in done.stderr
+    assert "is damaged" in done.stderr
+    assert "the one before it is" in done.stderr
+    assert "Traceback" not in done.stderr
+    (newest / "checkpoint.json").write_text(json.dumps({**json.loads(content), "format": 99}))
+    for command in (["eval", "tiny", "--runs-dir", runs], train):
+        done = maple(*command)
+        assert done.returncode == 2
+        assert "has format 99" in done.stderr
     (newest / "checkpoint.json").write_text(content)
 
 
@@ -161,7 +163,7 @@ def test_a_folder_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
 
 
 def test_a_run_of_another_game_is_told_of(runs: Path) -> None:
-    newest = sorted((runs / "tiny" / "checkpoints").iterdir())[-1]
+    newest = sorted((runs / "tiny" / "checkpoints").glob("[0-9]*"))[-1]
     content = (newest / "checkpoint.json").read_text()
     (newest / "checkpoint.json").write_text(json.dumps({**json.loads(content), "game": "chess"}))
     done = maple("train", "ofc", "--run", "tiny", "--runs-dir", runs, "--steps", "3000", *TINY)
