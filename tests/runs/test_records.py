@@ -20,7 +20,7 @@ def test_a_row_an_update_also_after_a_resume(tmp_path: Path) -> None:
         for step in steps:
             recorder.add(step, _record(step))
         recorder.close()
-    rows = list(csv.DictReader((tmp_path / "progress.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "progress.csv").read_text().splitlines()))
     assert [int(row["steps"]) for row in rows] == [1, 2, 3, 4]
     assert [float(row["figures.loss"]) for row in rows] == [1, 1 / 2, 1 / 3, 1 / 4]
 

@@ -27,7 +27,8 @@ def _save(run: Path, step: int, size: int = 2000) -> Path:
         (folder / name).write_bytes(content)
         sums[name] = hashlib.sha256(content).hexdigest()
     (folder / "checkpoint.json").write_text(json.dumps({"step": step, "sha256": sums}))
-    (run / "events.jsonl").open("a").write(f'{{"steps": {step}}}\n')
+    with (run / "events.jsonl").open("a") as events:
+        events.write(f'{{"steps": {step}}}\n')
     return folder
 
 
