@@ -34,7 +34,7 @@ def test_an_env_is_learned_and_a_run_goes_on(tmp_path: Path, team: object) -> No
     assert agent.steps > early
     untrained = maple.train(WALK, run="none", runs_dir=tmp_path, steps=1, settings=settings)
     assert _mean(agent, team, 0) > _mean(untrained, team, 0)
-    events = RunFolder(tmp_path / "walk").events()
+    events = RunFolder(tmp_path / "walk").records("events.jsonl")
     assert events[-1]["steps"] == agent.steps
     assert "return" in events[-1]["game"]
 

@@ -19,7 +19,10 @@ __all__ = ["ENVIRONMENT", "Sourced", "from_environment", "from_file", "gather", 
 
 PREFIX = "MAPLE_"
 # Variables with Maple's prefix that are not settings of a run.
-NOT_SETTINGS = ("MAPLE_RUNS_DIR", "MAPLE_CACHE_DIR", "MAPLE_CONFIG_DIR", "MAPLE_NOTIFY_URL", "MAPLE_STORAGE_URL")
+NOT_SETTINGS = (
+    *("MAPLE_RUNS_DIR", "MAPLE_CACHE_DIR", "MAPLE_CONFIG_DIR", "MAPLE_NOTIFY_URL", "MAPLE_STORAGE_URL"),
+    *("MAPLE_NODE", "MAPLE_SHOWDOWN_MODULES", "MAPLE_BATTLES", "MAPLE_PROFILE_PARTS"),
+)
 # Names that other training programs use, and what they are here.
 ENVIRONMENT = {
     "NUM_ENVS": "tables",
@@ -110,7 +113,8 @@ def gather(
     source = {"name": "flag"}
     for label, layer in layers:
         if "env" in layer:  # what an env is made with: the options of a game of the user's own
-            layer = {**layer, "game": {**layer.get("game", {}), **layer.pop("env")}}
+            env = layer.pop("env")
+            layer["game"] = {**layer.get("game", {}), **env}
         _merge(tree, layer)
         source |= dict.fromkeys(flat(layer), label)
     return Sourced(validated(tree), source)
