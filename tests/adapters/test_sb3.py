@@ -53,6 +53,8 @@ def test_maskable_ppo_plays_a_bare_env() -> None:
     observation, _ = env.reset()
     over = False
     while not over:
-        action, _ = model.predict(observation, action_masks=env.action_masks())
+        mask = env.action_masks()
+        action, _ = model.predict(observation, action_masks=mask)
+        assert mask[action]
         observation, _, terminated, truncated, _ = env.step(action)
         over = terminated or truncated

@@ -110,7 +110,7 @@ class Host:
             at[0] = table
             try:
                 observation, reward, terminated, truncated, info = step(action)
-            except Exception:
+            except Exception:  # an env may raise anything; it loses its own table only
                 self._lose(table, traceback.format_exc())
             else:
                 if not (terminated or truncated):
@@ -173,7 +173,7 @@ class Host:
                 self._singles[table].write(observation, info)
             except ContractError as error:
                 raise self._breach(table, error, int(self._length[table])) from None
-            except Exception:
+            except Exception:  # an env may raise anything; it loses its own table only
                 over.add(table)
                 self._lose(table, traceback.format_exc())
                 self._length[table] = 0
@@ -209,7 +209,7 @@ class Host:
                 how = self._several[table].play(action)
             except ContractError as error:
                 raise self._breach(table, error, self._step_under_way(table)) from None
-            except Exception:
+            except Exception:  # an env may raise anything; it loses its own table only
                 self._lose(table, traceback.format_exc())
                 any_ended = True
                 continue
@@ -249,7 +249,7 @@ class Host:
                 return
             except ContractError as error:
                 raise self._breach(table, error, self._step_under_way(table)) from None
-            except Exception:
+            except Exception:  # an env may raise anything; it loses its own table only
                 self._record_loss(table, traceback.format_exc())
 
     def _finish(self, table: int, how: int) -> None:

@@ -96,18 +96,21 @@ class WorkerArena:
         self._sent = [0] * self.halves
         self._seen_at: dict[int, tuple[tuple[int, ...], float]] = {}
         self._yield = os.sched_yield if sys.platform != "win32" else lambda: time.sleep(0)
-        task = {
+        self._task = self._describe_task(game)
+        self._keeper = Keeper(self._start, workers, spares, self._watch)
+
+    def _describe_task(self, game: ExternalGame) -> dict[str, Any]:
+        """What every worker is told when it starts."""
+        return {
             "name": game.spec.name,
             "arguments": game.settings.model_dump(),
-            "count": 0,
-            "seed": seed,
-            "max_deaths": max_deaths,
+            "count": max(len(own) for own in self._tables),
+            "seed": self._seed,
+            "max_deaths": self._limits[2],
             "view": game.spec.view,
-            "tables": tables,
-            "workers": workers,
+            "tables": self.tables,
+            "workers": self.workers,
         }
-        self._task = task | {"count": max(len(own) for own in self._tables)}
-        self._keeper = Keeper(self._start, workers, spares, self._watch)
 
     @property
     def starts(self) -> int:

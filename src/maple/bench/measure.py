@@ -6,12 +6,13 @@ import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
+
+from maple.runs.machine import versions
 
 __all__ = ["interleave", "machine", "machine_lock", "ratio_interval"]
 
@@ -33,14 +34,7 @@ def machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
 
 def machine() -> dict[str, Any]:
     """What a figure was measured on."""
-    names = ("maple-rl", "torch", "numba", "numpy", "stable-baselines3", "sb3-contrib", "poke-env")
-    found = {}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return {"system": platform.platform(), "python": platform.python_version(), "versions": found}
+    return {"system": platform.platform(), "python": platform.python_version(), "versions": versions()}
 
 
 def interleave(a: Callable[[], float], b: Callable[[], float], pairs: int) -> tuple[list[float], list[float]]:

@@ -1,4 +1,4 @@
-"""Which number of tables and threads is fastest on this machine, within a budget of seconds.
+"""Which number of tables, threads and workers is fastest on this machine, within a budget of seconds.
 
 A race: every round measures what is still in it once, in an order that turns round each time, and drops whatever is
 clearly behind. It begins on a coarse grid; the neighbours of the best then join. What is left at the end is decided by
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import yaml
@@ -19,12 +20,15 @@ from maple.bench.measure import interleave, machine, ratio_interval
 from maple.bench.train import PAIRS, MapleSide
 from maple.core.config import Config, user_presets
 from maple.core.errors import ConfigError, RunError
+from maple.games import make_game
+from maple.games.bridged import Bridged
+from maple.games.contract import Game
+from maple.games.external.game import ExternalGame
 from maple.runs.store import write_atomically
+from maple.training.build import available_cores
 
-__all__ = ["Setting", "Slices", "Tried", "bench_tuner", "neighbours", "race", "start_grid", "tune", "write_preset"]
+__all__ = ["Setting", "Slices", "Space", "Tried", "bench_tuner", "race", "tune", "write_preset"]
 
-TABLES = (64, 256, 1024, 4096)  # where the race begins; the steps between are tried around the best
-MOST_TABLES = 16384
 KEEP = 0.85  # of the leader's speed: below, a setting drops out after its second slice
 CLOSE = 0.97  # of the leader's speed: such settings are measured on until the time is up
 MIN_SLICES = 3
@@ -32,14 +36,76 @@ MIN_SLICES = 3
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
-    """A point of the search."""
+    """A point of the search; no workers where a game does not know them."""
 
     threads: int
     tables: int
+    workers: int | None = None
 
-    def as_dict(self) -> dict[str, int]:
+    def as_dict(self) -> dict[str, Any]:
         """By the names of the config."""
-        return {"tables": self.tables, "threads": self.threads}
+        counts: dict[str, Any] = {"tables": self.tables, "threads": self.threads}
+        return counts if self.workers is None else {**counts, "workers": {"count": self.workers}}
+
+    def of(self, config: Config) -> Config:
+        """A run's config with this setting."""
+        workers = config.workers if self.workers is None else config.workers.model_copy(update={"count": self.workers})
+        return config.model_copy(update={"tables": self.tables, "threads": self.threads, "workers": workers})
+
+    def __str__(self) -> str:
+        text = f"{self.tables} tables on {self.threads} thread{'s' * (self.threads > 1)}"
+        return text if self.workers is None else f"{text}, {self.workers} worker{'s' * (self.workers != 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Where the race begins, and how far it may go: tables from few to many by factors of two."""
+
+    cores: int
+    tables: tuple[int, ...] = (64, 256, 1024, 4096)
+    fewest: int = 16
+    most: int = 16384
+    with_workers: bool = False
+
+    @classmethod
+    def of(cls, game: Game, cores: int) -> Self:
+        """What there is to choose for a game; envs and battles are heavier than tables of kernels."""
+        if isinstance(game, ExternalGame):
+            return cls(cores, (8, 32, 128), 2, 512, with_workers=True)
+        if isinstance(game, Bridged):
+            return cls(cores, (16, 32, 64), 4, 256)
+        return cls(cores)
+
+    def _counts(self, fewest: int) -> list[int]:
+        return sorted({fewest, max(1, self.cores // 2), max(1, self.cores - 1), self.cores}, reverse=True)
+
+    def start(self) -> list[Setting]:
+        """Few tables to many; on one thread, on half the cores, on all but one and on all; as many workers, or none."""
+        if self.with_workers:
+            return [Setting(self.cores, n, w) for w in self._counts(0) for n in self.tables]
+        return [Setting(t, n) for t in self._counts(1) for n in self.tables]
+
+    def around(self, setting: Setting) -> list[Setting]:
+        """Half and twice the tables, one thread more and less, one worker more and less."""
+        found = [replace(setting, tables=n) for n in (setting.tables // 2, setting.tables * 2)]
+        found += [replace(setting, threads=setting.threads + step) for step in (-1, 1)]
+        if setting.workers is not None:
+            found += [replace(setting, workers=setting.workers + step) for step in (-1, 1)]
+        return [one for one in found if self._has(one)]
+
+    def _has(self, setting: Setting) -> bool:
+        return (
+            self.fewest <= setting.tables <= self.most
+            and 1 <= setting.threads <= self.cores
+            and 0 <= (setting.workers or 0) <= min(self.cores, setting.tables)
+        )
+
+    def grid(self) -> list[Setting]:
+        """Everything there is."""
+        workers = range(self.cores + 1) if self.with_workers else [None]
+        tables = [2**n for n in range(20) if 2 * self.fewest <= 2**n <= self.most]
+        every = [Setting(t, n, w) for t in range(1, self.cores + 1) for n in tables for w in workers]
+        return [setting for setting in every if self._has(setting)]
 
 
 @dataclass(slots=True)
@@ -57,19 +123,6 @@ class Tried:
 
 
 Measure = Callable[[Setting], float]
-
-
-def start_grid(cores: int) -> list[Setting]:
-    """Few tables to many, on one thread, on half the cores, on all but one and on all."""
-    threads = sorted({1, max(1, cores // 2), max(1, cores - 1), cores})
-    return [Setting(t, n) for t in reversed(threads) for n in TABLES]
-
-
-def neighbours(setting: Setting, cores: int) -> list[Setting]:
-    """Half and twice the tables, one thread more and less."""
-    tables = [n for n in (setting.tables // 2, setting.tables * 2) if 16 <= n <= MOST_TABLES]
-    threads = [t for t in (setting.threads - 1, setting.threads + 1) if 1 <= t <= cores]
-    return [*(Setting(setting.threads, n) for n in tables), *(Setting(t, setting.tables) for t in threads)]
 
 
 def _ratio(one: Tried, leader: Tried) -> float:
@@ -127,23 +180,24 @@ class Slices:
     def __init__(self, config: Config, slice_s: float) -> None:
         self._config, self._slice_s = config, slice_s
         self._sides: dict[Setting, MapleSide] = {}
+        self._open = ExitStack()
 
     def __call__(self, setting: Setting) -> float:
         side = self._sides.get(setting)
         if side is None:
-            side = self._sides[setting] = MapleSide(self._config.model_copy(update=setting.as_dict()))
+            side = self._open.enter_context(MapleSide(setting.of(self._config)))
+            self._sides[setting] = side
             side.slice(0.0)  # one update as warm-up
         return side.slice(self._slice_s)
 
     def close(self) -> None:
-        """End all threads."""
-        for side in self._sides.values():
-            side.team.close()
+        """End all threads and workers."""
+        self._open.close()
 
 
 def tune(
     config: Config,
-    cores: int,
+    space: Space,
     seconds: float,
     tell: Callable[[list[Tried]], None],
     clock: Callable[[], float] = time.monotonic,
@@ -153,8 +207,8 @@ def tune(
     try:
         return race(
             measure,
-            start_grid(cores),
-            lambda setting: neighbours(setting, cores),
+            space.start(),
+            space.around,
             lambda: 1 - (clock() - began) / seconds,
             tell,
         )
@@ -162,17 +216,16 @@ def tune(
         measure.close()
 
 
-def bench_tuner(config: Config, cores: int, seconds: float, tell: Callable[[str], None]) -> dict[str, Any]:
+def bench_tuner(config: Config, seconds: float) -> dict[str, Any]:
     """What tune() finds beside the best of the whole grid, measured for twice as long, and their ratio in turns."""
-    tell(f"tuning for {seconds:g} s")
-    found = tune(config, cores, seconds, lambda _: None)[0].setting
-    grid = [Setting(t, 2**n) for t in range(1, cores + 1) for n in range(5, 15)]
+    space = Space.of(make_game(config.name, config.game), available_cores())
+    found = tune(config, space, seconds, lambda _: None)[0].setting
+    grid = space.grid()
     measure = Slices(config, max(0.1, 2 * seconds / (MIN_SLICES * len(grid))))
     speeds: dict[Setting, list[float]] = {setting: [] for setting in grid}
     try:
         for number in range(MIN_SLICES):
             for setting in grid if number % 2 == 0 else reversed(grid):
-                tell(f"the whole grid, round {number + 1} of {MIN_SLICES}: {setting.as_dict()}")
                 speeds[setting].append(measure(setting))
         best = max(grid, key=lambda setting: float(np.median(speeds[setting])))
         ours, theirs = interleave(lambda: measure(found), lambda: measure(best), PAIRS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json as jsonlib
 import time
-from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -15,7 +15,7 @@ from maple.bench.measure import machine_lock
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, print_table
 from maple.cli.sitting import compile_kernels
-from maple.core.config import Config
+from maple.core.config import Config, flat
 from maple.core.errors import ConfigError, nearest
 from maple.core.sources import load_config
 from maple.games import entry
@@ -43,25 +43,12 @@ def _show(title: str, found: dict[str, Any], json: bool) -> None:
     if json:
         print_json(found)
         return
-    rows = [[key, f"{value:,.3f}" if isinstance(value, float) else str(value)] for key, value in _flat(found)]
+    rows = [
+        [key, f"{value:,.3f}" if isinstance(value, float) else str(value)]
+        for key, value in flat(found).items()
+        if not isinstance(value, list) or key.endswith("ratio_ci95")
+    ]
     print_table(title, ["figure", "value"], rows)
-
-
-def _measured(config: Config, work: Callable[[Callable[[str], None]], dict[str, Any]]) -> dict[str, Any]:
-    """Have the kernels ready, hold the machine, and do `work`, which says how far it is."""
-    compile_kernels(config)
-    with machine_lock(notes.print), notes.status("measuring") as status:
-        return work(status.update)
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    pairs: list[tuple[str, Any]] = []
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            pairs += _flat(value, f"{prefix}{key}.")
-        elif not isinstance(value, list) or key.endswith("ratio_ci95"):
-            pairs.append((prefix + key, value))
-    return pairs
 
 
 @app.callback()
@@ -108,6 +95,48 @@ def suites(
     notes.print(f"wrote {path}", soft_wrap=True)
 
 
+def _add(
+    name: str, title: str, usual_seconds: float, module: str, help_text: str, usual_preset: str | None = None
+) -> None:
+    """A command that measures one config for so many seconds, by bench_NAME(config, seconds) of a module."""
+
+    def command(
+        game: GameArgument,
+        seconds: SecondsOption = usual_seconds,
+        preset: PresetOption = usual_preset,
+        algo: AlgoOption = None,
+        settings: SetOption = None,
+        seed: SeedOption = None,
+        json: JsonOption = False,
+    ) -> None:
+        config = _config(game, preset, settings, algo, seed)
+        compile_kernels(config)
+        bench = getattr(import_module(f"maple.bench.{module}"), f"bench_{name}")
+        with machine_lock(notes.print), notes.status(f"measuring for {seconds:g} s"):
+            found = bench(config, seconds)
+        _show(title.format(game), found, json)
+
+    app.command(name, help=help_text)(command)
+
+
+_add(
+    *("inference", "inference of {}", 5.0, "inference"),
+    "A policy by itself: decisions chosen a second, in batches of a run's own decisions.",
+)
+_add(
+    *("profiler", "the profiler's cost on {}", 20.0, "profiler"),
+    "What --profile costs: a span times the spans of a second, and a run with and without it in turns.",
+)
+_add(
+    *("tuner", "the tuner on {}", 60.0, "tune"),
+    "What `maple tune` finds in so many seconds beside the best of the whole grid, which takes twice as long.",
+    usual_preset="speed",
+)
+_add(
+    *("roofline", "roofline of {}", 40.0, "roofline"),
+    "The parts of training measured alone, the loop, and how much of the bound the loop reaches.",
+)
+
 SUITE_COLUMNS = ["suite", "a second", "ratio", "95 %", "against", "of the limit", "the limit"]
 
 
@@ -124,42 +153,6 @@ def _suite_cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-@app.command("inference")
-def inference(
-    game: GameArgument,
-    seconds: SecondsOption = 5.0,
-    preset: PresetOption = None,
-    algo: AlgoOption = None,
-    settings: SetOption = None,
-    seed: SeedOption = None,
-    json: JsonOption = False,
-) -> None:
-    """A policy by itself: decisions chosen a second, in batches of a run's own decisions."""
-    from maple.bench.inference import bench_inference
-
-    config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda _: bench_inference(config, seconds))
-    _show(f"inference of {game}", found, json)
-
-
-@app.command("profiler")
-def profiler(
-    game: GameArgument,
-    seconds: SecondsOption = 20.0,
-    preset: PresetOption = None,
-    algo: AlgoOption = None,
-    settings: SetOption = None,
-    seed: SeedOption = None,
-    json: JsonOption = False,
-) -> None:
-    """What --profile costs: a span times the spans of a second, and a run with and without it in turns."""
-    from maple.bench.profiler import bench_profiler
-
-    config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda _: bench_profiler(config, seconds))
-    _show(f"the profiler's cost on {game}", found, json)
-
-
 @app.command("logging")
 def logging(
     game: GameArgument,
@@ -174,7 +167,9 @@ def logging(
     from maple.bench.logging import bench_logging
 
     config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda tell: bench_logging(config, seconds, tell))
+    compile_kernels(config)
+    with machine_lock(notes.print), notes.status("measuring") as status:
+        found = bench_logging(config, seconds, status.update)
     if json:
         print_json(found)
         return
@@ -194,25 +189,6 @@ def logging(
 
 def _cost(interval: list[float]) -> str:
     return f"{1 - interval[1]:+.1%} … {1 - interval[0]:+.1%}"
-
-
-@app.command("tuner")
-def tuner(
-    game: GameArgument,
-    seconds: SecondsOption = 60.0,
-    preset: PresetOption = "speed",
-    algo: AlgoOption = None,
-    settings: SetOption = None,
-    seed: SeedOption = None,
-    json: JsonOption = False,
-) -> None:
-    """What `maple tune` finds in so many seconds beside the best of the whole grid, which takes twice as long."""
-    from maple.bench.tune import bench_tuner
-    from maple.training.build import available_cores
-
-    config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda tell: bench_tuner(config, available_cores(), seconds, tell))
-    _show(f"the tuner on {game}", found, json)
 
 
 @app.command("game")
@@ -319,24 +295,6 @@ def train(
     with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
         found = bench_train(config, seconds, make_peer)
     _show(f"training {game}", found, json)
-
-
-@app.command("roofline")
-def roofline(
-    game: GameArgument,
-    seconds: SecondsOption = 40.0,
-    preset: PresetOption = None,
-    algo: AlgoOption = None,
-    settings: SetOption = None,
-    seed: SeedOption = None,
-    json: JsonOption = False,
-) -> None:
-    """The parts of training measured alone, the loop, and how much of the bound the loop reaches."""
-    from maple.bench.roofline import bench_roofline
-
-    config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda _: bench_roofline(config, seconds))
-    _show(f"roofline of {game}", found, json)
 
 
 @app.command("strength")

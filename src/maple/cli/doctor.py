@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,18 +13,11 @@ import maple
 from maple.cli.options import JsonOption
 from maple.cli.output import print_json, print_table, results
 from maple.core.kernels import cache_dir
+from maple.runs.machine import PACKAGES, versions
 
 __all__ = ["doctor"]
 
-PACKAGES = ("torch", "numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "sb3-contrib", "poke-env")
 EXTRAS = {"poke_env": "peers", "stable_baselines3": "peers", "sb3_contrib": "peers"}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _showdown() -> tuple[str | None, str | None, list[dict[str, str]]]:
@@ -78,7 +70,7 @@ def examine() -> dict[str, Any]:
         "node": node,
         "simulator": simulator,
         "kernel_cache": str(cache_dir()),
-        "versions": {name: _version(name) for name in PACKAGES},
+        "versions": {name: versions().get(name) for name in PACKAGES if name != "maple-rl"},
         "missing": missing,
     }
 

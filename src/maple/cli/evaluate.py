@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,63 +107,40 @@ def _asked(agent: Agent, settings: list[str]) -> dict[str, Any]:
     return config.game
 
 
+def _columns(metric: str) -> dict[str, Callable[[dict[str, Any]], str]]:
+    """What a table of evaluations shows besides opponents, metric and interval, by the metric's kind of game."""
+    if metric == "points_per_hand":
+        return {
+            "foul": lambda row: f"{row['foul']:.1%}",
+            "royalties": lambda row: f"{row['royalty']:.2f}",
+            "fantasyland": lambda row: f"{row['fantasyland_entry']:.1%}",
+            "stay": lambda row: f"{row['fantasyland_stay']:.1%}",
+            "hands": lambda row: f"{row['hands']:,}",
+        }
+    length = "turns" if metric == "win_rate" else "length"
+    return {
+        length: lambda row: f"{row[length]:,.1f}",
+        "cut off": lambda row: f"{row['truncated']:.1%}",
+        "games": lambda row: f"{row['games']:,}",
+    }
+
+
 def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
     """A table of evaluations, an opponent a row."""
-    if rows and rows[0]["metric"] == "win_rate":
-        _print_win_rates(title, rows)
-        return
-    if rows and rows[0]["metric"] != "points_per_hand":
-        _print_external(title, rows)
-        return
-    columns = ["against", "points a hand", "95 % interval", "foul", "royalties", "fantasyland", "stay", "hands"]
-    cells = [
-        [
-            ", ".join(row["against"]),
-            f"{row['points_per_hand']:+.2f}",
-            f"{row['ci95'][0]:+.2f} … {row['ci95'][1]:+.2f}",
-            f"{row['foul']:.1%}",
-            f"{row['royalty']:.2f}",
-            f"{row['fantasyland_entry']:.1%}",
-            f"{row['fantasyland_stay']:.1%}",
-            f"{row['hands']:,}",
-        ]
-        for row in rows
-    ]
-    print_table(title, columns, cells)
-
-
-def _print_win_rates(title: str, rows: list[dict[str, Any]]) -> None:
-    columns = ["against", "win rate", "95 % interval", "turns", "cut off", "battles"]
-    cells = [
-        [
-            ", ".join(row["against"]),
-            f"{row['win_rate']:.1%}",
-            f"{row['ci95'][0]:.1%} … {row['ci95'][1]:.1%}",
-            f"{row['turns']:.1f}",
-            f"{row['truncated']:.1%}",
-            f"{row['games']:,}",
-        ]
-        for row in rows
-    ]
-    print_table(title, columns, cells)
-
-
-def _print_external(title: str, rows: list[dict[str, Any]]) -> None:
-    """The same for envs of the user's own."""
     metric = rows[0]["metric"]
-    columns = ["against", metric.replace("_", " "), "95 % interval", "length", "truncated", "games"]
+    form = {"points_per_hand": "+.2f", "win_rate": ".1%"}.get(metric, ",.2f")
+    more = _columns(metric)
     cells = [
         [
             ", ".join(row["against"]) or "nobody",
-            f"{row[metric]:,.2f}",
-            f"{row['ci95'][0]:,.2f} … {row['ci95'][1]:,.2f}",
-            f"{row['length']:,.1f}",
-            f"{row['truncated']:.1%}",
-            f"{row['games']:,}",
+            format(row[metric], form),
+            f"{row['ci95'][0]:{form}} … {row['ci95'][1]:{form}}",
+            *(show(row) for show in more.values()),
         ]
         for row in rows
     ]
-    print_table(title, columns, cells)
+    name = {"points_per_hand": "points a hand"}.get(metric, metric.replace("_", " "))
+    print_table(title, ["against", name, "95 % interval", *more], cells)
 
 
 def evaluate_run(

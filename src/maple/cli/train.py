@@ -35,6 +35,36 @@ __all__ = ["train"]
 
 DEFAULT_MINUTES = 5.0
 
+RunOption = Annotated[str | None, typer.Option(help="The run's name; a run of that name goes on. [default: made up]")]
+StepsOption = Annotated[int | None, typer.Option(help="End after so many decisions, counted over the whole run.")]
+MinutesOption = Annotated[float | None, typer.Option(help="End after so many minutes of training. [default: 5]")]
+OpponentsOption = Annotated[
+    str | None, typer.Option(help="Who sits opposite, by weight: self:0.5,past:0.3,random:0.2 [default: self].")
+]
+FromOption = Annotated[
+    str | None, typer.Option("--from", help="Begin a new run with another run's weights: NAME, NAME@best, a path.")
+]
+StorageOption = Annotated[
+    str | None,
+    typer.Option(help="Copy the run there in the background, and start from there on a new machine: s3://… gs://…"),
+]
+NotifyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Where to send messages, as Apprise writes it [default: $MAPLE_NOTIFY_URL]."),
+]
+DetachOption = Annotated[
+    bool, typer.Option("--detach", help="Go on in the background; `maple runs attach NAME` shows its progress.")
+]
+PriceOption = Annotated[
+    float | None, typer.Option(min=0, help="What this machine costs an hour; the end then says what the run cost.")
+]
+EvaluateOption = Annotated[bool, typer.Option("--evaluate", help="Evaluate the agent at the end, with a table.")]
+ProfileOption = Annotated[bool, typer.Option("--profile", help="Record where time goes; see maple profile.")]
+ProfileNameOption = Annotated[str | None, typer.Option(help="The profile's name [default: profile].")]
+PerfEveryOption = Annotated[
+    float | None, typer.Option(min=0.1, help="Print a [PERF] line every so many seconds.", metavar="SECONDS")
+]
+
 
 def run_name(game: str) -> str:
     """A game's name as part of a folder's name."""
@@ -43,44 +73,26 @@ def run_name(game: str) -> str:
 
 def train(
     game: GameArgument,
-    run: Annotated[
-        str | None, typer.Option(help="The run's name; a run of that name goes on. [default: made up]")
-    ] = None,
+    run: RunOption = None,
     runs_dir: RunsDirOption = None,
-    steps: Annotated[int | None, typer.Option(help="End after so many decisions, counted over the whole run.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="End after so many minutes of training. [default: 5]")] = None,
+    steps: StepsOption = None,
+    minutes: MinutesOption = None,
     seed: SeedOption = None,
     preset: PresetOption = None,
     config_file: ConfigOption = None,
     algo: AlgoOption = None,
-    opponents: Annotated[
-        str | None, typer.Option(help="Who sits opposite, by weight: self:0.5,past:0.3,random:0.2 [default: self].")
-    ] = None,
+    opponents: OpponentsOption = None,
     workers: WorkersOption = None,
     settings: SetOption = None,
-    start_from: Annotated[
-        str | None, typer.Option("--from", help="Begin a new run with another run's weights: NAME, NAME@best, a path.")
-    ] = None,
-    storage: Annotated[
-        str | None,
-        typer.Option(help="Copy the run there in the background, and start from there on a new machine: s3://… gs://…"),
-    ] = None,
-    notify: Annotated[
-        list[str] | None,
-        typer.Option(help="Where to send messages, as Apprise writes it [default: $MAPLE_NOTIFY_URL]."),
-    ] = None,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Go on in the background; `maple runs attach NAME` shows its progress.")
-    ] = False,
-    price_per_hour: Annotated[
-        float | None, typer.Option(min=0, help="What this machine costs an hour; the end then says what the run cost.")
-    ] = None,
-    evaluate: Annotated[bool, typer.Option("--evaluate", help="Evaluate the agent at the end, with a table.")] = False,
-    profile: Annotated[bool, typer.Option("--profile", help="Record where time goes; see maple profile.")] = False,
-    profile_name: Annotated[str | None, typer.Option(help="The profile's name [default: profile].")] = None,
-    perf_every: Annotated[
-        float | None, typer.Option(min=0.1, help="Print a [PERF] line every so many seconds.", metavar="SECONDS")
-    ] = None,
+    start_from: FromOption = None,
+    storage: StorageOption = None,
+    notify: NotifyOption = None,
+    detach: DetachOption = False,
+    price_per_hour: PriceOption = None,
+    evaluate: EvaluateOption = False,
+    profile: ProfileOption = False,
+    profile_name: ProfileNameOption = None,
+    perf_every: PerfEveryOption = None,
     json: JsonOption = False,
 ) -> None:
     """Train an agent.
@@ -90,7 +102,6 @@ def train(
     - `maple train ofc --minutes 5 --evaluate`
     - `maple train ofc --steps 10000000 --run long` (the same command resumes it)
     - `maple train ofc --algo ppo --preset speed --opponents self:0.7,past:0.3`
-    - `maple train ofc --set game.fantasyland=off --set game.seats=2`
     - `maple train ofc --minutes 1 --run first --profile` (then `maple profile first`)
     - `maple train ofc --run week --minutes 10000 --detach` (then `maple runs attach week`)
     - `maple train ofc --run next --from week@best`
@@ -102,19 +113,14 @@ def train(
 
     if steps is None and minutes is None:
         minutes = DEFAULT_MINUTES
-    flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
-    flags["workers"] = worker_flag(workers)
-    config = gather(
-        game,
-        defaults=entry(game).defaults,
-        preset=preset,
-        file=config_file,
-        environment=os.environ,
-        settings=settings,
-        flags=flags,
-    ).config
-    if profile_name is not None and not profile_name.replace("-", "").replace("_", "").isalnum():
-        raise ConfigError(f"--profile-name {profile_name!r} is no name for a file; use letters, digits, - and _")
+    flags = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+    sources: dict[str, Any] = {
+        "preset": preset,
+        "file": config_file,
+        "settings": settings,
+        "flags": {**flags, "workers": worker_flag(workers)},
+    }
+    config = gather(game, defaults=entry(game).defaults, environment=os.environ, **sources).config
     spec = make_game(game, config.game).spec
     folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{run_name(game)}-%Y%m%d-%H%M%S")))
     company = Company(
@@ -122,19 +128,32 @@ def train(
         donor=find_checkpoint(start_from, runs_dir) if start_from else None,
         addresses=tuple(addresses(notify or [], os.environ)),
         storage=storage_url(storage, os.environ),
-        profile=profile_name or ("profile" if profile else None),
+        profile=_profile_name(profile, profile_name),
         perf_every=perf_every,
         quiet=json,
     )
     if detach:
         go_on_alone(folder, json)
         return
-    summary = sit(config, folder, company)
+    _tell(sit(config, folder, company), price_per_hour, json)
+
+
+def _tell(summary: dict[str, Any], price_per_hour: float | None, json: bool) -> None:
+    """Say what the run cost, and all of its figures where JSON was asked for."""
     if price_per_hour is not None:
-        summary["cost"] = _cost(summary, price_per_hour)
-        notes.print(f"cost: {summary['cost']['total']:.4f}, {summary['cost']['per_million_steps']:.4f} a million steps")
+        cost = summary["cost"] = _cost(summary, price_per_hour)
+        notes.print(f"cost: {cost['total']:.4f}, {cost['per_million_steps']:.4f} a million steps")
     if json:
         print_json(summary)
+
+
+def _profile_name(profile: bool, name: str | None) -> str | None:
+    """What the profile is called; None where there is to be none."""
+    if name is None:
+        return "profile" if profile else None
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise ConfigError(f"--profile-name {name!r} is no name for a file; use letters, digits, - and _")
+    return name
 
 
 def _cost(summary: dict[str, Any], price_per_hour: float) -> dict[str, float]:

@@ -9,9 +9,12 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-__all__ = ["describe_machine", "versions"]
+__all__ = ["PACKAGES", "describe_machine", "versions"]
 
-PACKAGES = ("maple-rl", "torch", "numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "sb3-contrib")
+PACKAGES = (
+    *("maple-rl", "torch", "numba", "numpy", "gymnasium", "pettingzoo"),
+    *("stable-baselines3", "sb3-contrib", "poke-env"),
+)
 
 
 def versions() -> dict[str, str]:

@@ -115,7 +115,7 @@ def _mask_source(env: Any, kind: Kind, observed: spaces.Space[Any], name: str) -
         return "method"
     try:
         found = env.reset(seed=0)
-    except Exception as error:
+    except Exception as error:  # code of the user's own may raise anything
         raise GameError(f"{name} cannot be reset with seed 0: {type(error).__name__}: {error}") from error
     if kind == "gym":
         info = found[1]
