@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from maple.bench.tune import Setting, Tried, neighbours, race, start_grid, tune, write_preset
+from maple.bench.tune import Setting, Space, Tried, race, tune, write_preset
 from maple.core.config import preset_names
 from maple.core.errors import ConfigError
 from maple.core.sources import load_config
+from maple.games import entry, make_game
 
 Surface = Callable[[Setting], float]
 
@@ -59,7 +60,7 @@ def test_within_five_percent_of_the_whole_grid(cores: int, surface: tuple[float,
     best = max(map(speed, _grid(cores)))
     for seed in range(5):
         machine = _Machine(speed, seed)
-        found = race(machine, start_grid(cores), lambda s: neighbours(s, cores), machine.left, _silent)
+        found = race(machine, Space(cores).start(), Space(cores).around, machine.left, _silent)
         assert speed(found[0].setting) >= 0.95 * best
         assert machine.slices <= 120
 
@@ -78,15 +79,29 @@ def test_the_clear_winner_ends_the_race_early() -> None:
 
 
 def test_neighbours_stay_within_the_machine() -> None:
-    assert set(neighbours(Setting(1, 16), 1)) == {Setting(1, 32)}
-    assert set(neighbours(Setting(2, 64), 3)) == {Setting(2, 32), Setting(2, 128), Setting(1, 64), Setting(3, 64)}
-    assert all(s.threads <= 2 for s in start_grid(2))
+    assert set(Space(1).around(Setting(1, 16))) == {Setting(1, 32)}
+    assert set(Space(3).around(Setting(2, 64))) == {Setting(2, 32), Setting(2, 128), Setting(1, 64), Setting(3, 64)}
+    assert all(s.threads <= 2 for s in Space(2).start())
+    envs = Space(2, (2, 8), 2, 512, with_workers=True)
+    assert {s.workers for s in envs.start()} == {0, 1, 2}
+    assert set(envs.around(Setting(2, 2, 2))) == {Setting(2, 4, 2), Setting(1, 2, 2), Setting(2, 2, 1)}
+    assert set(envs.around(Setting(1, 512, 0))) == {Setting(1, 256, 0), Setting(2, 512, 0), Setting(1, 512, 1)}
+
+
+def test_workers_are_tuned_for_envs(tmp_path: Path) -> None:
+    config = load_config("CartPole-v1", settings=["net.hidden=[16]"], defaults=entry("CartPole-v1").defaults)
+    space = Space.of(make_game("CartPole-v1"), 2)
+    rows = tune(config, space, 4.0, _silent)
+    assert {row.setting.workers for row in rows} >= {0, 2}
+    best = rows[0].setting
+    assert best.of(config).workers.count == best.workers
+    assert best in space.grid()
 
 
 def test_a_real_run_is_tuned_and_the_preset_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path))
     small = ["net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=128", "game.fantasyland=off"]
-    rows = tune(load_config("ofc", settings=small), 2, 3.0, _silent)
+    rows = tune(load_config("ofc", settings=small), Space(2), 3.0, _silent)
     assert rows[0].speeds
     assert len({row.setting for row in rows}) == len(rows)
     with pytest.raises(ConfigError, match="there is no preset 'tuned'"):

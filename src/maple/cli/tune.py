@@ -9,7 +9,7 @@ import typer
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, print_table, results
 from maple.cli.sitting import compile_kernels
-from maple.core.config import Config, assign, preset_settings
+from maple.core.config import Config, assign, flat, preset_settings
 from maple.core.sources import load_config
 from maple.games import entry, make_game
 
@@ -34,14 +34,15 @@ def tune(
     seed: SeedOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Find the tables and threads with which this machine trains a game fastest, and write them as a preset.
+    """Find the tables, threads and workers with which this machine trains a game fastest, and write them as a preset.
 
     - `maple tune ofc` and then `maple train ofc --preset tuned`
     - `maple tune ofc --algo ppo --seconds 120 --learning`
+    - `maple tune my_package.my_module:make_env` (workers too)
     """
     from maple.bench.measure import machine, machine_lock
+    from maple.bench.tune import Space, write_preset
     from maple.bench.tune import tune as find
-    from maple.bench.tune import write_preset
     from maple.training.build import available_cores
 
     config = load_config(game, preset or BASE, settings, entry(game).defaults, {"algo": algo, "seed": seed})
@@ -49,19 +50,23 @@ def tune(
     with machine_lock(notes.print):
         with notes.status(f"tuning {game} for {seconds:g} s") as status:
             race_s = seconds / 2 if learning else seconds
-            tried = find(config, available_cores(), race_s, lambda rows: status.update(_line(game, rows)))
+            space = Space.of(make_game(game, config.game), available_cores())
+            tried = find(config, space, race_s, lambda rows: status.update(_line(game, rows)))
         best = tried[0].setting.as_dict()
-        kept = _learning(config.model_copy(update=best), seconds / 2) if learning else {"kept": {}, "tried": []}
+        kept = _learning(tried[0].setting.of(config), seconds / 2) if learning else {"kept": {}, "tried": []}
     tree = preset_settings(preset or BASE, game)
     for text in settings or []:
         key, _, value = text.partition("=")
         assign(tree, key.strip(), value.strip())
-    tree |= {**({"algo": algo} if algo else {}), **best}
-    for key, value in kept["kept"].items():
+    chosen = {**({"algo": algo} if algo else {}), **flat(best), **kept["kept"]}
+    for key, value in chosen.items():
         assign(tree, key, str(value))
     path = write_preset(game, name, tree, f"written by maple tune {game}")
     found: dict[str, Any] = {"game": game, "preset": name, "path": path, **best, "learning": kept}
-    found["tried"] = [{**row.setting.as_dict(), "steps_per_s": row.median, "slices": len(row.speeds)} for row in tried]
+    found["tried"] = [
+        {"setting": str(row.setting), **row.setting.as_dict(), "steps_per_s": row.median, "slices": len(row.speeds)}
+        for row in tried
+    ]
     found |= {"seed": config.seed, "machine": machine()}
     if json:
         print_json(found)
@@ -74,7 +79,7 @@ def _line(game: str, rows: list[Tried]) -> str:
     racing = sum(row.racing for row in rows)
     return (
         f"tuning {game}: {sum(len(row.speeds) for row in rows)} slices, {racing} settings in the race, best so far "
-        f"{best.setting.tables} tables on {best.setting.threads} threads ({best.median:,.0f} steps/s)"
+        f"{best.setting} ({best.median:,.0f} steps/s)"
     )
 
 
@@ -82,7 +87,7 @@ def _show(found: dict[str, Any]) -> None:
     top = max(row["steps_per_s"] for row in found["tried"])
     rows = [
         [
-            f"{r['tables']} × {r['threads']}",
+            r["setting"],
             f"{r['steps_per_s']:,.0f}",
             f"{r['steps_per_s'] / top:.2f}",
             str(r["slices"]),
@@ -91,7 +96,7 @@ def _show(found: dict[str, Any]) -> None:
     ]
     print_table(
         f"{found['game']}: what was tried, the best first",
-        ["tables × threads", "steps/s", "of the highest", "slices"],
+        ["setting", "steps/s", "of the highest", "slices"],
         rows,
     )
     for row in found["learning"]["tried"]:
