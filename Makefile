@@ -9,7 +9,7 @@ setup: ## make .venv with pinned dependencies (skipped when it is right)
 	@$(PYTHON) tools/setup_venv.py
 
 train: setup ## train and evaluate an OFC agent (MINUTES=3, RUN=first)
-	@$(BIN)/maple train ofc --minutes $(MINUTES) --run $(RUN) --evaluate
+	@$(BIN)/maple train ofc --minutes $(MINUTES) --run $(RUN)
 
 test: setup ## run the tests
 	@$(BIN)/python -m pytest

@@ -272,3 +272,19 @@ def test_a_run_starts_on_a_new_machine_from_its_storage(runs: Path, tmp_path: Pa
     assert newest[0].name == newest[1].name
     weights = [(path / "weights.safetensors").read_bytes() for path in newest]
     assert weights[0] == weights[1]
+
+
+def test_the_evaluation_at_the_end_is_compared_with_the_best_before(tmp_path: Path) -> None:
+    words = ["--runs-dir", tmp_path, "--steps", "1500", "--evaluate", "--json", *TINY]
+    first, second = (maple("train", "ofc", "--run", name, *words) for name in ("first", "second"))
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    earlier, later = json.loads(first.stdout), json.loads(second.stdout)
+    assert [row["against"][0] for row in earlier["evaluations"]] == ["random", "safe", "rollout"]
+    assert earlier["best_before"] is None
+    assert Path(later["best_before"]["run"]).name == "first"
+    assert later["best_before"]["against"] == later["lowest"]["against"]
+    for row in later["evaluations"]:
+        assert row["win_rate_ci95"][0] <= row["win_rate"] <= row["win_rate_ci95"][1]
+        assert row["points_per_hand"] >= later["lowest"]["points_per_hand"]
+    every = maple("eval", "first", "--runs-dir", tmp_path, "--against", "all", "--hands", "60", "--json")
+    assert {row["against"][0] for row in json.loads(every.stdout)["evaluations"]} == {"random", "safe", "rollout"}

@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress
 
 from maple.cli.options import JsonOption, RunsDirOption, SetOption
-from maple.cli.output import notes, print_json, print_table
+from maple.cli.output import notes, print_json, print_table, results
 from maple.core.errors import ConfigError, GameError, RunError
 from maple.core.sources import load_config
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from maple.training.agent import Agent
     from maple.training.evaluate import Player
 
-__all__ = ["evaluate_run", "evaluation", "print_evaluations"]
+__all__ = ["evaluate_run", "evaluation", "print_comparison", "print_evaluations"]
 
 HANDS = {"rollout": 3000}  # by opponent, where they are slow
 GAME_HANDS = {"showdown": 400}
@@ -66,6 +66,8 @@ def evaluation(
         "steps": agent.steps,
         "against": against,
         "metric": result.metric,
+        "win_rate": result.win_rate,
+        "win_rate_ci95": result.win_rate_ci95,
         **result.figures,
         "ci95": list(result.ci95),
         "hands": result.hands,
@@ -143,11 +145,33 @@ def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
     print_table(title, ["against", name, "95 % interval", *more], cells)
 
 
+def print_comparison(row: dict[str, Any], before: dict[str, Any]) -> None:
+    """A line that says how an evaluation compares with the best before it on the same deals."""
+    metric, against = row["metric"], ", ".join(row["against"]) or "nobody"
+    now, then = float(row[metric]), float(before[metric])
+    name = Path(before["run"]).name
+    apart = row["ci95"][0] > before["ci95"][1] or row["ci95"][1] < before["ci95"][0]
+    verdict = ("better than" if now > then else "behind") if apart else "not to be told apart from"
+    results.print(f"against {against}: {now:.3f}, {verdict} the best before ({name}: {then:.3f})", soft_wrap=True)
+
+
+def _every_opponent(run: str, runs_dir: Path | None) -> list[list[str]]:
+    """The tables at which a run's agent meets each opponent in the box."""
+    from maple.core.threads import Team
+    from maple.games import make_game
+    from maple.training.agent import load_agent
+
+    with Team(1) as team:
+        config = load_agent(run, runs_dir, team).config
+    spec = make_game(config.name, config.game).spec
+    return [[name] * (spec.seats - 1) for name in spec.opponents]
+
+
 def evaluate_run(
     run: Annotated[str, typer.Argument(help="A run's name or path, or a checkpoint folder.", metavar="RUN")],
     against: Annotated[
         str | None,
-        typer.Option(help="The other seats, opponents or runs: random,random, safe,first@best [default: random]."),
+        typer.Option(help="The other seats, opponents or runs: random,random or safe,first@best; all: each in turn."),
     ] = None,
     hands: Annotated[int | None, typer.Option(min=1, help="Hands to play, every rotation counted.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the deals.")] = 0,
@@ -163,11 +187,17 @@ def evaluate_run(
     - `maple eval first --against random,random --hands 30000`
     - `maple eval first --against rollout,rollout --set game.fantasyland=off --json`
     - `maple eval first@best --against second,second`
+    - `maple eval first --against all` (every opponent in the box, and against which it does worst)
     - `maple eval pole` (an env with one seat has no opponents: its mean return)
     """
-    names = [name.strip() for name in against.split(",")] if against else None
-    row = evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json)
+    asked: list[list[str] | None] = [[name.strip() for name in against.split(",")] if against else None]
+    if against == "all":
+        asked = [*_every_opponent(run, runs_dir)]
+    rows = [evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json) for names in asked]
+    lowest = min(rows, key=lambda row: float(row[row["metric"]]))
     if json:
-        print_json(row)
-    else:
-        print_evaluations(f"{row['run']} after {row['steps']:,} steps", [row])
+        print_json({"evaluations": rows, "lowest": lowest} if against == "all" else rows[0])
+        return
+    print_evaluations(f"{run} after {rows[0]['steps']:,} steps", rows)
+    if len(rows) > 1:
+        results.print(f"lowest: {float(lowest[lowest['metric']]):.3f} against {', '.join(lowest['against'])}")

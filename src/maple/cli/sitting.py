@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maple.cli.evaluate import evaluation, print_evaluations
+from maple.cli.evaluate import evaluation, print_comparison, print_evaluations
 from maple.cli.messages import Messages
 from maple.cli.output import notes, warn
 from maple.cli.profile import save_profile
@@ -17,6 +17,7 @@ from maple.core.config import Config
 from maple.core.kernels import is_compiled
 from maple.games import make_game
 from maple.perf import Profiler, ShortLine
+from maple.runs.listing import best_before
 from maple.runs.notify import make_notifier
 from maple.runs.store import RunFolder
 
@@ -124,18 +125,22 @@ def _facts(folder: RunFolder, last: Progress) -> dict[str, Any]:
 
 
 def _evaluate(config: Config, folder: RunFolder, company: Company, last: Progress) -> dict[str, Any]:
-    """The evaluation at the end, if it is wanted."""
+    """The evaluation at the end, if it is wanted, beside the best that runs of this folder had before."""
     if not company.opponents:
         return {}
     seats = make_game(config.name, config.game).spec.seats
     rows = [
         evaluation(folder.path, [name] * (seats - 1), None, 0, [], quiet=company.quiet) for name in company.opponents
     ]
+    hardest = min(rows, key=lambda row: float(row[row["metric"]]))
+    before = best_before(folder.path.parent, hardest)
     for row in rows:
         folder.append("evaluations.jsonl", row)
     if not company.quiet:
         print_evaluations(f"{folder.name} after {last.steps:,} steps, {last.elapsed_s / 60:.1f} minutes", rows)
-    return {"evaluations": rows}
+        if before is not None:
+            print_comparison(hardest, before)
+    return {"evaluations": rows, "lowest": hardest, "best_before": before}
 
 
 @contextmanager

@@ -58,7 +58,10 @@ DetachOption = Annotated[
 PriceOption = Annotated[
     float | None, typer.Option(min=0, help="What this machine costs an hour; the end then says what the run cost.")
 ]
-EvaluateOption = Annotated[bool, typer.Option("--evaluate", help="Evaluate the agent at the end, with a table.")]
+EvaluateOption = Annotated[
+    bool | None,
+    typer.Option("--evaluate/--no-evaluate", help="Play against every opponent at the end [default: evaluate]."),
+]
 ProfileOption = Annotated[bool, typer.Option("--profile", help="Record where time goes; see maple profile.")]
 ProfileNameOption = Annotated[str | None, typer.Option(help="The profile's name [default: profile].")]
 PerfEveryOption = Annotated[
@@ -89,7 +92,7 @@ def train(
     notify: NotifyOption = None,
     detach: DetachOption = False,
     price_per_hour: PriceOption = None,
-    evaluate: EvaluateOption = False,
+    evaluate: EvaluateOption = None,
     profile: ProfileOption = False,
     profile_name: ProfileNameOption = None,
     perf_every: PerfEveryOption = None,
@@ -99,7 +102,7 @@ def train(
 
     Examples:
 
-    - `maple train ofc --minutes 5 --evaluate`
+    - `maple train ofc --minutes 5`
     - `maple train ofc --steps 10000000 --run long` (the same command resumes it)
     - `maple train ofc --algo ppo --preset speed --opponents self:0.7,past:0.3`
     - `maple train ofc --minutes 1 --run first --profile` (then `maple profile first`)
@@ -113,7 +116,14 @@ def train(
 
     if steps is None and minutes is None:
         minutes = DEFAULT_MINUTES
-    flags = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+    flags = {
+        "steps": steps,
+        "minutes": minutes,
+        "seed": seed,
+        "algo": algo,
+        "opponents": opponents,
+        "evaluate": evaluate,
+    }
     sources: dict[str, Any] = {
         "preset": preset,
         "file": config_file,
@@ -124,7 +134,7 @@ def train(
     spec = make_game(game, config.game).spec
     folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{run_name(game)}-%Y%m%d-%H%M%S")))
     company = Company(
-        opponents=spec.opponents if evaluate else (),
+        opponents=spec.opponents if config.evaluate else (),
         donor=find_checkpoint(start_from, runs_dir) if start_from else None,
         addresses=tuple(addresses(notify or [], os.environ)),
         storage=storage_url(storage, os.environ),

@@ -157,6 +157,7 @@ class Config(_Section):
     )
     probe_against: str = "random"
     probe_hands: int = Field(900, ge=1)
+    evaluate: bool = Field(True, description="at the end, play against every opponent in the box")
     net: NetConfig = NetConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     ppo: PpoConfig = PpoConfig()

@@ -9,7 +9,7 @@ from typing import Any
 
 from maple.runs.store import RunFolder
 
-__all__ = ["RunSummary", "list_runs", "summarize"]
+__all__ = ["RunSummary", "best_before", "list_runs", "summarize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,14 @@ def summarize(folder: RunFolder) -> RunSummary:
         evaluations={",".join(row["against"]): row for row in folder.records("evaluations.jsonl")},
         changed=(events if events.exists() else folder.path).stat().st_mtime,
     )
+
+
+def best_before(base: Path, row: dict[str, Any]) -> dict[str, Any] | None:
+    """The best evaluation of any run in a folder on the same deals, options and opponents as `row`; None if none is."""
+    same = ("game", "against", "metric", "games", "seed")
+    rows = [old for folder in _folders(base) for old in folder.records("evaluations.jsonl")]
+    rows = [old for old in rows if all(old.get(key) == row[key] for key in same)]
+    return max(rows, key=lambda old: float(old[row["metric"]]), default=None)
 
 
 def _folders(base: Path) -> Iterator[RunFolder]:

@@ -68,6 +68,8 @@ class Result:
     ci95: tuple[float, float]
     hands: int
     games: int
+    win_rate: float | None  # share of games that earned most, a tie shared; None where nobody sits opposite
+    win_rate_ci95: tuple[float, float] | None
     per_seat: tuple[float, ...]  # the metric by seat: who sits there acts in another order
     deal_score: NDArray[np.float64]  # (D,) by deal, summed over rotations; the metric is the sum of this ...
     deal_hands: NDArray[np.float64]  # (D,) ... over the sum of this
@@ -166,6 +168,13 @@ def _play_bridged(
             arena.send(action)
 
 
+def _won(score: NDArray[Any], seat: NDArray[np.intp]) -> NDArray[np.float64]:
+    """(G,) 1 where the seat's score (G, S) is the highest of its game, a part of it where others have the same."""
+    own = score[np.arange(len(score)), seat]
+    best = score == score.max(axis=1, keepdims=True)
+    return np.where(own == score.max(axis=1), 1.0 / best.sum(axis=1), 0.0)
+
+
 def evaluate(
     game: Game,
     agent: Player,
@@ -186,12 +195,15 @@ def evaluate(
     score = figures["score"][np.arange(len(figures)), seat].astype(np.float64)
     played = figures["hands"].astype(np.float64)
     deal_score, deal_hands = score.reshape(-1, seats).sum(1), played.reshape(-1, seats).sum(1)
+    won = _won(figures["score"][:, :seats], seat).reshape(-1, seats).sum(1) if seats > 1 else None
     return Result(
         figures=game.summarize(figures, seat),
         metric=game.spec.metric.name,
         ci95=mean_interval(deal_score, deal_hands),
         hands=int(played.sum()),
         games=len(figures),
+        win_rate=None if won is None else float(won.sum() / len(figures)),
+        win_rate_ci95=None if won is None else mean_interval(won, np.full(len(won), float(seats))),
         per_seat=tuple(float(score[seat == s].sum() / played[seat == s].sum()) for s in range(seats)),
         deal_score=deal_score,
         deal_hands=deal_hands,
