@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from maple.arena.base import Arena
-from maple.arena.choose import available_cores, external_arena
+from maple.arena.choose import external_arena
 from maple.arena.native import NativeArena
 from maple.arena.node import NodeArena
+from maple.core.cores import available_cores
 from maple.core.sources import gather
 from maple.core.threads import Team
 from maple.games import entry, make_game

@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
+from maple.arena.choose import choose_halves, external_arena, step_cost_s
 from maple.arena.memory import SharedBlock
 from maple.arena.serial import SerialArena
 from maple.arena.workers import WorkerArena
@@ -205,3 +206,20 @@ def test_a_resumed_arena_goes_on_with_the_next_games() -> None:
         for table, rows in trace.items():
             assert rows[0][:3] == ("ended", state["game"][table], Outcome.LOST)
             assert rows[1][1] == state["game"][table] + 1
+
+
+@pytest.mark.parametrize("workers", ["auto", 2])
+def test_an_env_that_does_not_survive_its_trial_stays_out_of_the_trainer(workers: Any) -> None:
+    told: list[str] = []
+    with external_arena(external("Faulty", fault="exit", every=1), 4, 0, workers, 2, log=told.append) as arena:
+        assert isinstance(arena, WorkerArena)
+    assert any("did not survive its trial" in line for line in told)
+
+
+def test_the_split_follows_from_what_a_step_costs() -> None:
+    assert choose_halves(1e-6, tables=32, workers=2, cores=2) == 1
+    assert choose_halves(1e-3, tables=32, workers=2, cores=2) == 2
+    assert choose_halves(1e-6, tables=32, workers=2, cores=8) == 2
+    cost_s = step_cost_s(external("Walk"), 0.05)
+    assert cost_s is not None
+    assert 1e-7 < cost_s < 1e-2

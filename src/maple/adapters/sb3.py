@@ -15,9 +15,10 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from maple.arena.choose import available_cores, external_arena
+from maple.arena.choose import external_arena
 from maple.arena.serial import SerialArena
 from maple.arena.workers import WorkerArena
+from maple.core.cores import available_cores
 from maple.core.errors import ActionError, CheckpointError, GameError, MissingExtraError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Keys, Outcome, Step

@@ -6,6 +6,7 @@ table for the whole run.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,15 @@ from maple.core.step import Ended, Keys, Outcome, Step
 from maple.games.external.plan import Plan
 from maple.games.external.tables import Place
 
-__all__ = ["AT", "COMMANDS", "DONE", "LINE", "Board", "Ledger"]
+__all__ = ["AT", "COMMANDS", "DONE", "LINE", "PLAYED", "Board", "Ledger"]
 
-# Columns of `control`, a row for each worker: commands given, commands done, the table it is at.
-COMMANDS, DONE, AT = 0, 1, 2
+# Columns of `control`, a row for each worker: commands given, commands done, the table it is at, nanoseconds it played.
+COMMANDS, DONE, AT, PLAYED = 0, 1, 2, 3
 LINE = 8  # columns: a cache line
 _ALIGN = 64
+
+_TRUNCATED = int(Outcome.TRUNCATED)  # comparing with a member of the enum takes ten times as long
+assert int(Outcome.PLAYING) == 0
 
 Fields = dict[str, tuple[tuple[int, ...], Any]]
 
@@ -89,7 +93,7 @@ class Ledger:
         self._seat = np.zeros(tables, np.int8)
         self._rows: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
         self._range = (0, 0)
-        self._cached: dict[tuple[int, int], tuple[Keys, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]] = {}
+        self._cached: dict[tuple[int, int], Step] = {}
         self._none_ended = self._ended(np.zeros(0, np.intp))
 
     def read(self, lo: int, hi: int, any_ended: bool, present: NDArray[np.bool_] | None = None) -> Step:
@@ -101,8 +105,8 @@ class Ledger:
         self._range = (lo, hi)
         if present is None and self.board.seats == 1:
             self._rows = None
-            keys, view, reward, observation, mask = self._slices(lo, hi)
-            return Step(keys, view, reward, observation, mask, None, ended)
+            step = self._slices(lo, hi)
+            return step if ended is self._none_ended else replace(step, ended=ended)
         waiting = self.board.waiting[lo:hi]
         if present is not None:
             waiting = waiting & present[lo:hi, None]
@@ -119,7 +123,8 @@ class Ledger:
         if self._rows is None:
             lo, hi = self._range
             self.board.action[lo:hi, 0] = action
-            self.decision[lo:hi] += 1
+            decision = self.decision[lo:hi]
+            np.add(decision, 1, decision)
         else:
             self.board.action[self._rows] = action
             self.decision[self._rows] += 1
@@ -133,26 +138,27 @@ class Ledger:
         self.decision[tables] = 0
         self.board.game[tables] = self.game[tables]
 
-    def _slices(self, lo: int, hi: int) -> tuple[Keys, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def _slices(self, lo: int, hi: int) -> Step:
         """The rows of a range in a game with one seat: views of the board, always the same."""
         if (lo, hi) not in self._cached:
             rows, view = slice(lo, hi), self.board.view[lo:hi, 0]
             keys = Keys(self.table[rows], self.game[rows], self._seat[rows], self.decision[rows, 0])
             seen = self.plan.layout.observation_of(view), self.plan.layout.mask_of(view)
-            self._cached[lo, hi] = (keys, view, self.board.reward[rows], *seen)
+            self._cached[lo, hi] = Step(keys, view, self.board.reward[rows], *seen, None, self._none_ended)
         return self._cached[lo, hi]
 
     def _read_ended(self, lo: int, hi: int, present: NDArray[np.bool_] | None) -> Ended:
-        over = self.board.how[lo:hi] != Outcome.PLAYING
+        over = self.board.how[lo:hi]  # what is not zero is over
         if present is not None:
-            over = over & present[lo:hi]
-        finished = np.flatnonzero(over) + lo
-        lost = np.flatnonzero(self.lost[lo:hi]) + lo
-        finished = finished[~self.lost[finished]]
+            over = over * present[lo:hi]
+        finished, lost = over.nonzero()[0] + lo, None
+        if self._any_lost:
+            lost = np.flatnonzero(self.lost[lo:hi]) + lo
+            finished = finished[~self.lost[finished]]
+            self.lost[lost] = False
+            self._any_lost = bool(self.lost.any())
         self.game[finished] = self.board.game[finished]
         self.decision[finished] = 0
-        self.lost[lost] = False
-        self._any_lost = bool(self.lost.any())
         return self._ended(finished, lost)
 
     def _ended(self, finished: NDArray[np.intp], lost: NDArray[np.intp] | None = None) -> Ended:
@@ -162,9 +168,10 @@ class Ledger:
             gone = np.zeros(len(lost), self.spec.figures)
             gone["how"] = Outcome.LOST
             figures, rows = np.concatenate([figures, gone]), np.concatenate([finished, lost])
-        cut = np.flatnonzero(figures["how"] == Outcome.TRUNCATED)
+        cut = (figures["how"] == _TRUNCATED).nonzero()[0]
         last_view = self.board.last_view[rows[cut]]
-        last_view[self.plan.layout.flag_of(last_view) == 0] = 0
+        if len(cut):
+            last_view[self.plan.layout.flag_of(last_view) == 0] = 0
         return Ended(
             table=self.table[rows],
             game=self.game[rows] - 1,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any, Literal
@@ -11,23 +10,26 @@ import numpy as np
 
 from maple.arena.serial import SerialArena
 from maple.arena.workers import WorkerArena
+from maple.core.errors import GameError
 from maple.games.external.game import ExternalGame
 
-__all__ = ["available_cores", "choose_workers", "external_arena", "step_cost_s"]
+__all__ = ["choose_halves", "choose_workers", "external_arena", "step_cost_s"]
 
 HANDSHAKE_S = 60e-6  # a round of commands and answers: two system calls and a wake-up on each side
+LONG_S = 200e-6  # a part of the tables that takes a worker longer is long beside a handshake
 GAIN = 1.1  # workers have to promise this much before they are tried, and to keep it before they are taken
 MEASURE_S = 0.2
+TRIAL_LIMIT_S = 5.0  # for a step of the trial
 TRY_S, TURNS = 0.1, 3
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _round_s(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: float) -> float:
     """What a step of one table takes in an arena: the median of rounds of random play."""
+    return float(np.median(_play(arena, game, seconds)))
+
+
+def _play(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: float) -> list[float]:
+    """Rounds of random play: what a step of one table took in each."""
     clock, rounds, bot = time.perf_counter, list[float](), game.bot("random")
     step, began = arena.recv(), clock()
     while len(rounds) < 4 or clock() - began < seconds:
@@ -36,15 +38,24 @@ def _round_s(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: floa
         started = clock()
         arena.send(action)
         step = arena.recv()
-        rounds.append((clock() - started) / len(action))
+        rounds.append((clock() - started) / max(1, len(action)))
     arena.send(np.zeros(len(step.keys), np.int32) + step.mask.argmax(axis=1))
-    return float(np.median(rounds))
+    return rounds
 
 
-def step_cost_s(game: ExternalGame, seconds: float = MEASURE_S) -> float:
-    """What one step of one env costs, row included."""
-    with SerialArena(game, 4, seed=0, max_deaths=0) as arena:
-        return _round_s(arena, game, seconds)
+def step_cost_s(game: ExternalGame, seconds: float = MEASURE_S) -> float | None:
+    """What one step of one env costs, row included: tried in a process of its own, since nobody knows yet what it does.
+
+    None where the trial did not survive.
+    """
+    try:
+        with WorkerArena(game, 4, 0, workers=1, halves=1, spares=0, step_limit_s=TRIAL_LIMIT_S, max_deaths=0) as arena:
+            _round_s(arena, game, seconds / 4)  # warm-up
+            before = arena.played_s[0]
+            rounds = len(_play(arena, game, seconds)) + 1  # and the one that goes on
+            return (arena.played_s[0] - before) / (4 * rounds)
+    except GameError:
+        return None
 
 
 def choose_workers(cost_s: float, tables: int, cores: int) -> int:
@@ -55,10 +66,20 @@ def choose_workers(cost_s: float, tables: int, cores: int) -> int:
     return workers if workers > 1 and serial > GAIN * shared else 0
 
 
-def _gain(game: ExternalGame, tables: int, workers: int) -> float:
+def choose_halves(cost_s: float, tables: int, workers: int, cores: int) -> int:
+    """Into how many parts tables are split: in two, the trainer thinks about one while workers play the other.
+
+    Where all cores are taken anyway, that pays only if a part is long beside a handshake.
+    """
+    part_s = cost_s * tables / max(1, 2 * workers)
+    return 1 if workers >= cores and part_s < LONG_S else 2
+
+
+def _gain(game: ExternalGame, tables: int, workers: int, halves: int) -> float:
     """How many times faster workers are than the plain loop, tried out in turns."""
     ratios = []
-    with SerialArena(game, tables, 0) as serial, WorkerArena(game, tables, 0, workers=workers, spares=0) as shared:
+    shared = WorkerArena(game, tables, 0, workers=workers, halves=halves, spares=0)
+    with SerialArena(game, tables, 0) as serial, shared:
         for _ in range(TURNS):
             ratios.append(_round_s(serial, game, TRY_S) / _round_s(shared, game, TRY_S))
     return float(np.median(ratios))
@@ -76,16 +97,19 @@ def external_arena(
     **options: Any,
 ) -> SerialArena | WorkerArena:
     """Tables of an env: 0 workers for the trainer's own process, "auto" for what is faster; options of WorkerArena."""
-    if workers == "auto":
-        cost_s = step_cost_s(game)
+    cost_s = step_cost_s(game) if workers else 0.0
+    count = min(cores if workers == "auto" else workers, tables)
+    halves = 2 if cost_s is None else choose_halves(cost_s, tables, count, cores)
+    if cost_s is None:
+        log(f"{game.spec.name} did not survive its trial: {count} workers keep it apart from the trainer")
+    elif workers == "auto":
         count = choose_workers(cost_s, tables, cores)
-        gain = _gain(game, tables, count) if count else 0.0
+        gain = _gain(game, tables, count, halves) if count else 0.0
         count = count if gain > GAIN else 0
         log(
             f"{game.spec.name}: {1e6 * cost_s:.1f} µs a step, workers would be {gain:.2f} times as fast: {count} chosen"
         )
-    else:
-        count = min(workers, tables)
     if count == 0:
         return SerialArena(game, tables, seed, max_deaths=max_deaths, log=log)
+    options = {"halves": halves, **options}
     return WorkerArena(game, tables, seed, workers=count, max_deaths=max_deaths, log=log, **options)

@@ -7,11 +7,14 @@ breaks its contract ends the run, with a sentence that names what repeats it.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
+from operator import call
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maple.arena.board import AT, Board
 from maple.core.errors import GameError
@@ -41,6 +44,29 @@ def env_seed(seed: int, deal: int, game: int) -> int:
     return word >> 33
 
 
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A range of tables with one seat each: what is called of their envs, and their rows."""
+
+    steps: list[Callable[[Any], Any]]
+    masks: list[Callable[[], Any]]
+    action: NDArray[np.int32]
+    reward: NDArray[np.float32]
+    score: NDArray[np.float64]
+    length: NDArray[np.int64]
+    rows: NDArray[Any]
+    mask_rows: NDArray[np.bool_] | None
+
+
+def _together(rows: Sequence[Any], like: NDArray[Any]) -> NDArray[Any]:
+    """Arrays as the rows of one, which has the type and width of `like`; raises where one of them has not."""
+    dtype = like.dtype
+    for row in rows:
+        if row.dtype is not dtype:
+            return np.array(rows, dtype)  # a number of another type is one all the same
+    return np.frombuffer(b"".join(rows), dtype).reshape(len(rows), like.shape[1])
+
+
 class Host:
     """Envs for some tables. They are made at once and begin when told to `take` tables of a board."""
 
@@ -58,10 +84,13 @@ class Host:
         self._envs = [self._make() for _ in range(count)]
         self.plan: Plan = examine(self._envs[0], name)
 
-    def take(self, board: Board, tables: list[int], first_table: int, tables_per_deal: int, worker: int) -> None:
-        """Play these tables from now on; every one begins the game that the board says."""
+    def take(self, board: Board, tables: list[int], first_table: int, tables_per_deal: int, worker: int | None) -> None:
+        """Play these tables from now on; every one begins the game that the board says.
+
+        A worker tells by the board which table it is at; there is none in the trainer's own process.
+        """
         self._board, self._first, self._per_deal = board, first_table, tables_per_deal
-        self._at = board.control[worker, AT : AT + 1].data
+        self._at: Any = [0] if worker is None else board.control[worker, AT : AT + 1].data
         self._deaths = dict.fromkeys(tables, 0)
         self._place_of = {table: place for place, table in enumerate(tables)}
         self._singles: dict[int, SingleTable] = {}
@@ -72,6 +101,7 @@ class Host:
         layout, views = self.plan.layout, board.view[:, 0]
         self._rows = layout.observation_of(views)
         self._mask_rows = layout.mask_of(views) if layout.masked else None
+        self._wants_info = self.plan.mask_from == "info"
         self._quick = self.plan.kind == "gym" and self._singles[tables[0]].is_plain
         self._observation = None if self.plan.layout.is_bytes else self.plan.layout.observation_of(board.view)
         self._figures = tuple(board.ended[name] for name in ("how", "hands", "length", "reward", "score"))
@@ -93,78 +123,91 @@ class Host:
         if self._ended:
             self._board.how[lo:hi] = 0
             self._ended.difference_update(range(lo, hi))
-        any_ended = self._play_single(lo, hi) if self._board.seats == 1 else self._play_several(lo, hi)
-        if self._observation is not None and not isfinite(np.add.reduce(self._observation[lo:hi], axis=None)):
-            self._find_nan(lo, hi)
+        if self._board.seats == 1:
+            return self._play_single(lo, hi)
+        any_ended = self._play_several(lo, hi)
+        self._check_finite(lo, hi)
         return any_ended
 
     def _play_single(self, lo: int, hi: int) -> bool:
         """One seat a table: all that can wait until the batch is played does, for a step has about a microsecond."""
-        at, over = self._at, set[int]()
-        rewards: list[float] = []
-        seen: list[Any] = []
-        infos: list[Any] = []
-        earn, see, note = rewards.append, seen.append, infos.append
-        actions = self._board.action[lo:hi, 0].tolist()
-        for table, step, action in zip(range(lo, hi), self._steps(lo, hi), actions, strict=True):
+        at, own = self._at, self._range(lo, hi)
+        seen, rewards, infos = list[Any](), list[float](), list[Any]()
+        see, earn, note = seen.append, rewards.append, infos.append if self._wants_info else None
+        last: list[tuple[int, Any, float, bool]] = []
+        over: set[int] = set()
+        for table, step, action in zip(range(lo, hi), own.steps, own.action.tolist(), strict=True):
             at[0] = table
             try:
                 observation, reward, terminated, truncated, info = step(action)
             except Exception:  # an env may raise anything; it loses its own table only
                 self._lose(table, traceback.format_exc())
+                over.add(table)
+                observation, reward, info = None, 0.0, None
             else:
-                if not (terminated or truncated):
-                    earn(reward)
-                    see(observation)
-                    note(info)
-                    continue
-                self._end_single(self._singles[table], table, reward, terminated, observation)
-            over.add(table)
-            earn(0.0)
-            see(self._rows[table])  # of the next game, and there already
-            note(None)
+                if terminated or truncated:
+                    last.append((table, observation, reward, terminated))
+                    reward = 0.0
+            see(observation)
+            earn(reward)
+            if note is not None:
+                note(info)
         if not isfinite(sum(rewards)):
             table = lo + next(k for k, reward in enumerate(rewards) if not isfinite(reward))
             self._refuse_reward(table, rewards[table - lo])
-        earned = np.array(rewards)
-        self._board.reward[lo:hi, 0] = earned
-        self._score[lo:hi] += earned
-        self._length[lo:hi] += 1
-        if not (self._quick and self._write_together(lo, hi, seen, infos, over)):
-            self._write_each(lo, seen, infos, over)
+        for table, observation, reward, terminated in last:
+            at[0] = table
+            self._end_single(self._singles[table], table, reward, terminated, observation)
+            over.add(table)
+        if over:
+            own = self._range(lo, hi)  # an env that raised has been replaced
+        own.reward[:] = earned = np.array(rewards)
+        np.add(own.score, earned, own.score)
+        np.add(own.length, 1, own.length)
+        if not (self._quick and self._write_together(own, lo, seen, infos, over)):
+            self._write_each(lo, seen, infos or [None] * (hi - lo), over)
+            self._check_finite(lo, hi)
         return bool(over)
 
-    def _steps(self, lo: int, hi: int) -> list[Callable[[Any], Any]]:
-        if (lo, hi) not in self._step_lists:
-            self._step_lists[lo, hi] = [self._singles[table].step for table in range(lo, hi)]
-        return self._step_lists[lo, hi]
+    def _range(self, lo: int, hi: int) -> _Range:
+        if (lo, hi) not in self._ranges:
+            singles, board = [self._singles[table] for table in range(lo, hi)], self._board
+            self._ranges[lo, hi] = _Range(
+                [one.step for one in singles],
+                [one.masks for one in singles],
+                board.action[lo:hi, 0],
+                board.reward[lo:hi, 0],
+                self._score[lo:hi],
+                self._length[lo:hi],
+                self._rows[lo:hi],
+                None if self._mask_rows is None else self._mask_rows[lo:hi],
+            )
+        return self._ranges[lo, hi]
 
-    def _write_together(self, lo: int, hi: int, seen: list[Any], infos: list[Any], over: set[int]) -> bool:
+    def _write_together(self, own: _Range, lo: int, seen: list[Any], infos: list[Any], over: set[int]) -> bool:
         """Write all rows at once, a third of what it costs one by one; False where something is not as it should be."""
         try:
-            if len(seen[0]) != self._rows.shape[1]:
+            for table in over:  # their next games began, and are written already
+                seen[table - lo] = own.rows[table - lo].copy()
+            own.rows[:] = rows = _together(seen, own.rows)
+            if self._observation is not None and not isfinite(np.vdot(rows, rows)):
                 return False
-            self._rows[lo:hi] = seen
-            if self._mask_rows is None:
+            if own.mask_rows is None:
                 return True
-            masks = self._masks_of(lo, infos, over)
-            if len(masks[0]) != self._mask_rows.shape[1]:
-                return False
-            self._mask_rows[lo:hi] = masks
-            return bool(np.logical_or.reduce(self._mask_rows[lo:hi], axis=1).all())
+            own.mask_rows[:] = masks = _together(self._masks_of(own, lo, infos, over), own.mask_rows)
+            return 0 not in np.logical_or.reduce(masks, axis=1).tobytes()
         except Exception:  # whatever it was, the slow way meets it again and knows whose it is
             return False
 
-    def _masks_of(self, lo: int, infos: list[Any], over: set[int]) -> list[Any]:
-        assert self._mask_rows is not None
-        singles, rows = self._singles, self._mask_rows
-        if self.plan.mask_from == "info":
-            return [rows[lo + k] if info is None else info[MASK] for k, info in enumerate(infos)]
-        if not over:
-            return [singles[table].masks() for table in range(lo, lo + len(infos))]
-        return [rows[t] if t in over else singles[t].masks() for t in range(lo, lo + len(infos))]
+    def _masks_of(self, own: _Range, lo: int, infos: list[Any], over: set[int]) -> list[Any]:
+        if self.plan.mask_from != "info":
+            return list(map(call, own.masks))
+        assert own.mask_rows is not None
+        for table in over:
+            infos[table - lo] = {MASK: own.mask_rows[table - lo].copy()}
+        return [info[MASK] for info in infos]
 
-    def _write_each(self, lo: int, seen: list[Any], infos: list[Any], over: set[int]) -> None:
+    def _write_each(self, lo: int, seen: Sequence[Any], infos: Sequence[Any], over: set[int]) -> None:
         """Write the rows one by one; an env whose masks cannot be had loses its game."""
         for table, (observation, info) in enumerate(zip(seen, infos, strict=True), lo):
             if table in over:
@@ -227,7 +270,7 @@ class Host:
         return make_env(self._name, self._arguments)
 
     def _open(self, table: int, env: Any) -> None:
-        self._step_lists: dict[tuple[int, int], list[Callable[[Any], Any]]] = {}
+        self._ranges: dict[tuple[int, int], _Range] = {}
         opened = open_table(env, self.plan, self._board.place(table))
         if isinstance(opened, SingleTable):
             self._singles[table] = opened
@@ -294,8 +337,9 @@ class Host:
             f"{self._name} {error} at step {step} after reset(seed={self._seed_of(table)}); mend the env or wrap it"
         )
 
-    def _find_nan(self, lo: int, hi: int) -> None:
-        assert self._observation is not None
+    def _check_finite(self, lo: int, hi: int) -> None:
+        if self._observation is None or isfinite(np.add.reduce(self._observation[lo:hi], axis=None)):
+            return
         for table in range(lo, hi):
             if not np.isfinite(self._observation[table][self._board.waiting[table]]).all():
                 step = int(self._length[table]) if self._board.seats == 1 else self._several[table].length

@@ -36,7 +36,7 @@ class SerialArena:
         self._board = Board(bytearray(Board.size(game.spec, tables, 1)), game.spec, tables, 1)
         self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
         self._host = Host(game.spec.name, game.settings.model_dump(), tables, seed, max_deaths, log)
-        self._host.take(self._board, list(range(tables)), first_table, tables_per_deal, 0)
+        self._host.take(self._board, list(range(tables)), first_table, tables_per_deal, None)
         self._begun = self._any_ended = False
 
     def recv(self) -> Step:

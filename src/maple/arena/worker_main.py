@@ -21,7 +21,6 @@ __all__ = ["ENDED", "FATAL", "READY", "TAKE", "main"]
 
 READY, TAKE, FATAL = b"R", b"T", b"F"  # beside the numbers of halves, which are bytes 0 and 1
 ENDED = (b"\x02", b"\x03")  # the same in answers where a game has ended
-SPIN_S = 60e-6  # how long to look for the next command before sleeping
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -100,8 +99,9 @@ def _tell(text: str) -> None:
 
 def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]) -> None:
     """Take tables when told to, then play."""
-    from maple.arena.board import COMMANDS, DONE, Board
+    from maple.arena.board import COMMANDS, DONE, PLAYED, Board
     from maple.arena.memory import SharedBlock
+    from maple.arena.patience import Patience
     from maple.games.external.spec import spec_of
 
     code = _read(1)
@@ -119,17 +119,21 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
         done += 1
         control[DONE] = done
         os.write(answers, ENDED[half] if ended else bytes([half]))
-    clock, rest, play = time.perf_counter, _rest(), host.play
+    clock, rest, play, patience = time.perf_counter, _rest(), host.play, Patience()
     while True:
+        began = clock()
         if control[COMMANDS] == done:
-            until = clock() + SPIN_S
+            until = began + patience.limit_s()
             while control[COMMANDS] == done and clock() < until:
                 rest()
         code = os.read(0, 1)  # a system call, not the counter alone, is what makes the actions visible here
         if not code:
             return
+        called = clock()
+        patience.waited(called - began)
         ended = play(*ranges[code[0]])
         done += 1
+        control[PLAYED] += int(1e9 * (clock() - called))
         control[DONE] = done
         os.write(answers, ENDED[code[0]] if ended else code)
 

@@ -22,11 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maple.arena.board import AT, COMMANDS, DONE, LINE, Board, Ledger
+from maple.arena.board import AT, COMMANDS, DONE, LINE, PLAYED, Board, Ledger
 from maple.arena.host import env_seed
 from maple.arena.memory import SharedBlock
+from maple.arena.patience import Patience
 from maple.arena.processes import Keeper, WorkerProcess, resident_mb
 from maple.arena.worker_main import FATAL
+from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Outcome, Step
@@ -34,7 +36,6 @@ from maple.games.external.game import ExternalGame
 
 __all__ = ["WorkerArena"]
 
-SPIN_S = 60e-6  # how long to look for answers before sleeping
 GRACE_S = 0.25  # how long a Step waits for the last workers once the first is ready
 REMEMBERED = 32  # actions of each table that are reported when its worker dies
 
@@ -95,6 +96,8 @@ class WorkerArena:
         self._past = np.zeros((REMEMBERED, tables, game.spec.seats), np.int32)
         self._sent = [0] * self.halves
         self._seen_at: dict[int, tuple[tuple[int, ...], float]] = {}
+        self._patience = Patience()
+        self._crowded = workers >= available_cores()  # who looks for an answer then takes a core from whom it waits for
         self._yield = os.sched_yield if sys.platform != "win32" else lambda: time.sleep(0)
         self._task = self._describe_task(game)
         self._keeper = Keeper(self._start, workers, spares, self._watch)
@@ -121,6 +124,11 @@ class WorkerArena:
     def pids(self) -> list[int]:
         """The processes that play now."""
         return [process.pid for process in self._process if process is not None]
+
+    @property
+    def played_s(self) -> list[float]:
+        """Seconds that each of the processes that play now has played."""
+        return [1e-9 * int(ns) for ns in self._board.control[:, PLAYED]]
 
     @property
     def replacing(self) -> bool:
@@ -219,7 +227,10 @@ class WorkerArena:
         """Wait until all workers have answered for a half; those that are late stay out once others are ready."""
         pending, ticket = self._pending[half], self._ticket[half]
         clock, control = time.perf_counter, self._control
-        until = clock() + SPIN_S
+        began = clock()
+        if self._crowded:
+            self._look(20)
+        until = clock() + self._patience.limit_s()
         while True:
             for number in tuple(pending):
                 if control[number * LINE + DONE] >= ticket[number]:
@@ -230,6 +241,7 @@ class WorkerArena:
                 self._sleep_until_enough(pending)
                 break
             self._yield()
+        self._patience.waited(clock() - began)
         if pending:
             self._look(0)
             self._sleep_until_enough(pending)  # a look may have found a worker dead that was ready

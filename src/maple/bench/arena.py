@@ -14,9 +14,9 @@ from maple.arena.base import Arena
 from maple.arena.choose import choose_workers, external_arena, step_cost_s
 from maple.bench.burn import BurnEnv, rounds_per_us
 from maple.bench.measure import machine, ratio_interval
+from maple.core.cores import available_cores
 from maple.games import make_game
 from maple.games.external.game import ExternalGame
-from maple.training.build import available_cores
 
 __all__ = ["STEP_COSTS_US", "ArenaSide", "bench_arena"]
 
@@ -73,7 +73,7 @@ class ArenaSide(_Closing):
 
 
 class SerialLoop(_Closing):
-    """The loop that a user would write: one process, the same arrays."""
+    """The loop that a user would write: one process, the same arrays, which are all that a learner needs of a step."""
 
     def __init__(self, envs: int, **arguments: Any) -> None:
         self._envs = [BurnEnv(**arguments) for _ in range(envs)]
@@ -81,7 +81,9 @@ class SerialLoop(_Closing):
         found = [env.reset(seed=seed)[0] for seed, env in enumerate(self._envs)]
         self._observation = np.stack(found)
         self._reward = np.zeros(envs, np.float32)
-        self._ended = np.zeros(envs, np.bool_)
+        self._terminated, self._truncated = np.zeros(envs, np.bool_), np.zeros(envs, np.bool_)
+        self._game, self._decision = np.zeros(envs, np.int64), np.zeros(envs, np.int32)
+        self._score = np.zeros(envs)
         self._mask = np.ones((envs, 8), np.bool_)
 
     def slice(self, seconds: float) -> float:
@@ -91,16 +93,24 @@ class SerialLoop(_Closing):
             action = self._mask.argmax(axis=1)
             for i, env in enumerate(self._envs):
                 observation, reward, terminated, truncated, _ = env.step(int(action[i]))
-                ended = terminated or truncated
-                if ended:
-                    observation, _ = env.reset()
+                if terminated or truncated:
+                    observation, _ = env.reset(seed=int(self._game[i]))
+                    self._finish(i, reward)
                 self._observation[i] = observation
                 self._reward[i] = reward
-                self._ended[i] = ended
+                self._terminated[i], self._truncated[i] = terminated, truncated
                 if self._masked:
                     self._mask[i] = env.action_masks()
+            self._score += self._reward
+            self._decision += 1
             rows += len(self._envs)
         return rows / passed
+
+    def _finish(self, i: int, reward: float) -> None:
+        """Keep the figures of a game that has ended; the next one begins."""
+        self.figures = (int(self._decision[i]) + 1, float(self._score[i]) + reward)
+        self._game[i] += 1
+        self._decision[i], self._score[i] = -1, 0.0
 
 
 def _sides(envs: int, workers: int, rounds: int, masks: str, peers: bool) -> dict[str, Callable[[], Any]]:
@@ -167,7 +177,7 @@ def bench_arena(
         means = {name: sum(values) / len(values) for name, values in speeds.items()}
         game = make_game("maple.bench.burn:BurnEnv", {"rounds": rounds})
         assert isinstance(game, ExternalGame)
-        auto = choose_workers(step_cost_s(game), envs, available_cores())
+        auto = choose_workers(step_cost_s(game) or 0.0, envs, available_cores())
         results.append(
             {
                 "step_cost_us": cost_us,

@@ -17,11 +17,11 @@ from maple.bench.gate import Evidence, Limits, Paired, Verdict, decide, paired_d
 from maple.bench.measure import machine
 from maple.bench.side import SideProcess
 from maple.core.config import Config, flat
+from maple.core.cores import available_cores
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.training.agent import load_agent
-from maple.training.build import available_cores
 from maple.training.evaluate import bot_player, evaluate
 
 __all__ = ["Comparison", "Plan", "bisect", "check_sides", "compare", "differing", "two_sides"]

@@ -10,9 +10,10 @@ import torch
 
 from maple.bench.measure import machine
 from maple.core.config import Config
+from maple.core.cores import available_cores
 from maple.core.threads import Team
 from maple.games import make_game
-from maple.training.build import available_cores, build_trainer
+from maple.training.build import build_trainer
 from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.loop import Update
 from maple.training.session import warm_up

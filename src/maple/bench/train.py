@@ -12,9 +12,10 @@ import torch
 
 from maple.bench.measure import interleave, machine, ratio_interval
 from maple.core.config import Config
+from maple.core.cores import available_cores
 from maple.core.threads import Team
 from maple.games import make_game
-from maple.training.build import available_cores, build_trainer
+from maple.training.build import build_trainer
 from maple.training.loop import Trainer, Update
 
 __all__ = ["MapleSide", "Side", "bench_train"]

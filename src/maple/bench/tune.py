@@ -19,13 +19,13 @@ import yaml
 from maple.bench.measure import interleave, machine, ratio_interval
 from maple.bench.train import PAIRS, MapleSide
 from maple.core.config import Config, user_presets
+from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, RunError
 from maple.games import make_game
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
 from maple.runs.store import write_atomically
-from maple.training.build import available_cores
 
 __all__ = ["Setting", "Slices", "Space", "Tried", "bench_tuner", "race", "tune", "write_preset"]
 

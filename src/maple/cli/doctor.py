@@ -46,7 +46,7 @@ def examine() -> dict[str, Any]:
     """All that the command prints."""
     import torch
 
-    from maple.training.build import available_cores
+    from maple.core.cores import available_cores
 
     node, simulator, lacking = _showdown()
     missing = lacking + [

@@ -38,10 +38,10 @@ def evaluation(
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Play a run's agent against scripted opponents (`random` unless told); returns its figures."""
+    from maple.core.cores import available_cores
     from maple.core.threads import Team
     from maple.games import GAMES, make_game
     from maple.training.agent import load_agent
-    from maple.training.build import available_cores
     from maple.training.evaluate import evaluate
 
     with Team(available_cores()) as team:

@@ -35,9 +35,9 @@ def ladder(
     - `maple ladder ofc`
     - `maple ladder ofc --set game.fantasyland=off --hands 3000`
     """
+    from maple.core.cores import available_cores
     from maple.core.threads import Team
     from maple.games import make_game
-    from maple.training.build import available_cores
     from maple.training.ladder import Ladder
 
     chosen = make_game(game, load_config(game, settings=settings).game)

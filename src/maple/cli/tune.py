@@ -43,7 +43,7 @@ def tune(
     from maple.bench.measure import machine, machine_lock
     from maple.bench.tune import Space, write_preset
     from maple.bench.tune import tune as find
-    from maple.training.build import available_cores
+    from maple.core.cores import available_cores
 
     config = load_config(game, preset or BASE, settings, entry(game).defaults, {"algo": algo, "seed": seed})
     compile_kernels(config)

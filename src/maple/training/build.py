@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 
 from maple.arena.base import Arena
-from maple.arena.choose import available_cores, external_arena
+from maple.arena.choose import external_arena
 from maple.arena.open import open_arena
 from maple.core.config import Config
+from maple.core.cores import available_cores
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games import make_game
@@ -33,7 +34,7 @@ from maple.training.learners import (
 from maple.training.loop import Budget, Trainer
 from maple.training.seating import OpponentMix, Seating
 
-__all__ = ["AUTO_TABLES", "available_cores", "build_trainer", "choose_device", "restore_trainer", "trainer_state"]
+__all__ = ["AUTO_TABLES", "build_trainer", "choose_device", "restore_trainer", "trainer_state"]
 
 AUTO_TABLES = 1024
 

@@ -8,11 +8,12 @@ from itertools import pairwise
 import psutil
 
 from maple.core.config import Config
+from maple.core.cores import available_cores
 from maple.core.errors import ConfigError
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
-from maple.training.build import AUTO_TABLES, available_cores
+from maple.training.build import AUTO_TABLES
 
 __all__ = ["Need", "check_memory", "estimate"]
 

@@ -1,0 +1,28 @@
+"""How long to look for an answer before sleeping: as long as answers usually take, if that is short.
+
+To wake a process that sleeps costs tens of microseconds, more than a batch of cheap steps; to look for one that is long
+in coming costs a core.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Patience"]
+
+SHORT_S = 400e-6  # waits that usually take longer are slept through from the start
+MOST_S = 1e-3
+SHARE = 0.1  # of the newest wait in what is usual
+
+
+class Patience:
+    """Remembers how long waits were."""
+
+    def __init__(self) -> None:
+        self._usual_s = 0.0
+
+    def limit_s(self) -> float:
+        """How long to look this time."""
+        return min(MOST_S, 3 * self._usual_s) if self._usual_s < SHORT_S else 0.0
+
+    def waited(self, seconds: float) -> None:
+        """A wait has taken so long, asleep or not."""
+        self._usual_s += SHARE * (min(seconds, 10 * SHORT_S) - self._usual_s)
