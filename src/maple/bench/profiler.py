@@ -9,7 +9,6 @@ from maple.bench.measure import interleave, machine, ratio_interval
 from maple.bench.train import MapleSide
 from maple.core.config import Config
 from maple.perf import Profiler, Recorder, span
-from maple.perf.system import SAMPLING
 
 __all__ = ["bench_profiler", "span_cost_s"]
 
@@ -55,7 +54,7 @@ class _Turns:
             speed = self._slice(True)
         nodes = [node for account in profiler.recorder.accounts for _, node in account.root.walk()]
         self.spans += sum(node.count for node in nodes)
-        self.sampled_s += sum(node.self_s for node in nodes if node.name == SAMPLING)
+        self.sampled_s += profiler.sampling_s
         self.wall_s += profiler.recorder.ended - profiler.recorder.began
         return speed
 

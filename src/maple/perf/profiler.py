@@ -112,6 +112,11 @@ class Profiler:
         self._parts = [_part(self.recorder, "main", offset), *self._children()]
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    @property
+    def sampling_s(self) -> float:
+        """Processor time that looks at the system took."""
+        return self._sampler.worked_s
+
     def _so_far(self) -> dict[str, Any]:
         """Self time by span of the thread that entered, for the timeline."""
         spans: dict[str, float] = {}

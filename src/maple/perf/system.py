@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -24,6 +25,7 @@ class SystemSampler:
 
     def __init__(self, clock: Clock, interval_s: float, also: Callable[[], dict[str, Any]]) -> None:
         self.samples: list[dict[str, Any]] = []
+        self.worked_s = 0.0  # processor time of all looks
         self._clock = clock
         self._interval_s = interval_s
         self._also = also
@@ -51,6 +53,7 @@ class SystemSampler:
                 stopped = self._stop.wait(self._interval_s)
             with span(SAMPLING):
                 self.samples.append(self._look())
+            self.worked_s = time.thread_time()  # of this thread alone, which does nothing else
             if stopped:
                 return
 
