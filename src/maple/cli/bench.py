@@ -12,43 +12,23 @@ from typing import Annotated, Any, cast, get_args
 import typer
 
 from maple.bench.measure import machine_lock
+from maple.cli.measuring import SecondsOption, bench_config, show
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, print_table
 from maple.cli.sitting import compile_kernels
-from maple.core.config import Config, flat
+from maple.cli.soak import kills, soak
+from maple.core.config import Config
 from maple.core.errors import ConfigError, nearest
-from maple.core.sources import load_config
-from maple.games import entry
 from maple.runs.store import default_runs_dir, write_atomically
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Measure: one thing at a time, on this machine, as it is now.", invoke_without_command=True)
 
-SecondsOption = Annotated[float, typer.Option(min=0.1, help="How long to measure (per side, beside a peer).")]
 RECIPES: dict[str, dict[str, Any]] = {
     "same": {"preset": "sb3", "settings": ["opponents=random"]},
     "best": {"preset": "speed", "settings": ["algo=ppo", "ppo.policy=index"]},
 }
-
-
-def _config(
-    game: str, preset: str | None, settings: list[str] | None, algo: str | None, seed: int | None, **more: Any
-) -> Config:
-    flags = {"algo": algo, "seed": seed, **more}
-    return load_config(game, preset, settings, entry(game).defaults, flags)
-
-
-def _show(title: str, found: dict[str, Any], json: bool) -> None:
-    if json:
-        print_json(found)
-        return
-    rows = [
-        [key, f"{value:,.3f}" if isinstance(value, float) else str(value)]
-        for key, value in flat(found).items()
-        if not isinstance(value, list) or key.endswith("ratio_ci95")
-    ]
-    print_table(title, ["figure", "value"], rows)
 
 
 @app.callback()
@@ -74,14 +54,14 @@ def suites(
     if context.invoked_subcommand is not None:
         return
     from maple.bench.suites import SUITES, run_suites
-    from maple.training.build import available_cores
+    from maple.core.cores import available_cores
 
     names = [name.strip() for name in only.split(",")] if only else list(SUITES)
     for name in names:
         if name not in SUITES:
             raise ConfigError(f"there is no suite {name!r}; {nearest(name, SUITES)}")
-    config = _config(game, None, settings, None, seed)
-    for recipe in (config, _config(game, "sb3", settings, None, seed)):
+    config = bench_config(game, None, settings, None, seed)
+    for recipe in (config, bench_config(game, "sb3", settings, None, seed)):
         compile_kernels(recipe)
     path = out or default_runs_dir() / "bench" / time.strftime(f"{game}-%Y%m%d-%H%M%S.json")
     with machine_lock(notes.print), notes.status("measuring") as status:
@@ -109,12 +89,12 @@ def _add(
         seed: SeedOption = None,
         json: JsonOption = False,
     ) -> None:
-        config = _config(game, preset, settings, algo, seed)
+        config = bench_config(game, preset, settings, algo, seed)
         compile_kernels(config)
         bench = getattr(import_module(f"maple.bench.{module}"), f"bench_{name}")
         with machine_lock(notes.print), notes.status(f"measuring for {seconds:g} s"):
             found = bench(config, seconds)
-        _show(title.format(game), found, json)
+        show(title.format(game), found, json)
 
     app.command(name, help=help_text)(command)
 
@@ -136,6 +116,9 @@ _add(
     *("roofline", "roofline of {}", 40.0, "roofline"),
     "The parts of training measured alone, the loop, and how much of the bound the loop reaches.",
 )
+
+app.command("soak")(soak)
+app.command("kills")(kills)
 
 SUITE_COLUMNS = ["suite", "a second", "ratio", "95 %", "against", "of the limit", "the limit"]
 
@@ -166,7 +149,7 @@ def logging(
     """What console, file and TensorBoard logging cost: after each update, each batch of decisions, each decision."""
     from maple.bench.logging import bench_logging
 
-    config = _config(game, preset, settings, algo, seed)
+    config = bench_config(game, preset, settings, algo, seed)
     compile_kernels(config)
     with machine_lock(notes.print), notes.status("measuring") as status:
         found = bench_logging(config, seconds, status.update)
@@ -217,18 +200,18 @@ def game(
     - `maple bench game showdown --peer poke-env --seconds 30`
     """
     from maple.bench.game import bench_game
-    from maple.training.build import available_cores
+    from maple.core.cores import available_cores
 
     lines = [*(settings or []), *([f"game.format={battle_format}"] if battle_format else [])]
-    config = _config(game, None, lines, None, seed)
+    config = bench_config(game, None, lines, None, seed)
     if game == "showdown":
         pool = processes or available_cores()
         found = _bench_battles(config, pool, battles, seconds, peer, transport)
-        _show("battles", found, json)
+        show("battles", found, json)
         return
     with machine_lock(notes.print), notes.status(f"measuring {game} for {seconds:g} s"):
         found = bench_game(game, config.game, threads or available_cores(), tables, seconds, options, config.seed)
-    _show(f"{game} alone", found, json)
+    show(f"{game} alone", found, json)
 
 
 def _bench_battles(
@@ -285,7 +268,7 @@ def train(
         raise ConfigError(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
     chosen = RECIPES[recipe] if recipe else {}
     lines = [*chosen.get("settings", []), *(settings or [])]
-    config = _config(game, preset or chosen.get("preset"), lines, algo, seed)
+    config = bench_config(game, preset or chosen.get("preset"), lines, algo, seed)
     compile_kernels(config)
     make_peer = None
     if peer is not None:
@@ -294,7 +277,7 @@ def train(
         make_peer = partial(Sb3Side, game, config.game, config.seed)
     with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
         found = bench_train(config, seconds, make_peer)
-    _show(f"training {game}", found, json)
+    show(f"training {game}", found, json)
 
 
 @app.command("strength")
@@ -314,10 +297,10 @@ def strength(
     """Seconds of training until a result against fixed opponents is reached; looking and compiling do not count."""
     from maple.bench.strength import bench_strength
 
-    config = _config(game, preset, settings, algo, seed, minutes=minutes)
+    config = bench_config(game, preset, settings, algo, seed, minutes=minutes)
     with machine_lock(notes.print):
         found = bench_strength(config, target, against, hands, look_every_s, notes.print)
-    _show(f"time to {target:+g} in {game}", found, json)
+    show(f"time to {target:+g} in {game}", found, json)
 
 
 @app.command("arena")
@@ -344,7 +327,7 @@ def arena(
 
     if faults:
         with machine_lock(notes.print), notes.status(f"{faults} faults"):
-            _show(f"{faults} faults", bench_faults(faults, envs, workers, notes.print), json)
+            show(f"{faults} faults", bench_faults(faults, envs, workers, notes.print), json)
         return
 
     costs = STEP_COSTS_US if step_cost_us is None else (step_cost_us,)
@@ -354,4 +337,4 @@ def arena(
         print_json({"results": results} if step_cost_us is None else results[0])
         return
     for found in results:
-        _show(f"envs of {found['step_cost_us']:g} µs a step", found, json)
+        show(f"envs of {found['step_cost_us']:g} µs a step", found, json)

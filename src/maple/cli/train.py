@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
+from itertools import chain, count
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +26,7 @@ from maple.cli.options import (
 )
 from maple.cli.output import notes, print_json
 from maple.cli.sitting import Company, sit
+from maple.core.config import Config
 from maple.core.errors import ConfigError
 from maple.core.sources import gather
 from maple.games import entry, make_game
@@ -69,9 +72,11 @@ PerfEveryOption = Annotated[
 ]
 
 
-def run_name(game: str) -> str:
-    """A game's name as part of a folder's name."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", game)
+def new_name(game: str, base: Path) -> str:
+    """A name for a run that nobody has named: the game and the time, and never that of a run that is there already."""
+    name = time.strftime(re.sub(r"[^A-Za-z0-9_.-]+", "-", game).replace("%", "%%") + "-%Y%m%d-%H%M%S")
+    others = (f"{name}-{number}" for number in count(2))
+    return next(one for one in chain([name], others) if not (base / one).exists())  # a clock may be set back
 
 
 def train(
@@ -107,32 +112,18 @@ def train(
     - `maple train ofc --algo ppo --preset speed --opponents self:0.7,past:0.3`
     - `maple train ofc --minutes 1 --run first --profile` (then `maple profile first`)
     - `maple train ofc --run week --minutes 10000 --detach` (then `maple runs attach week`)
-    - `maple train ofc --run next --from week@best`
     - `maple train CartPole-v1 --minutes 1` (an id that Gymnasium has registered)
     - `maple train my_package.my_module:make_env --set env.size=9 --workers 4` (an env of your own)
     - `maple train showdown --set game.format=gen9randombattle --minutes 60`
     """
     from maple.training.agent import find_checkpoint
 
-    if steps is None and minutes is None:
-        minutes = DEFAULT_MINUTES
-    flags = {
-        "steps": steps,
-        "minutes": minutes,
-        "seed": seed,
-        "algo": algo,
-        "opponents": opponents,
-        "evaluate": evaluate,
-    }
-    sources: dict[str, Any] = {
-        "preset": preset,
-        "file": config_file,
-        "settings": settings,
-        "flags": {**flags, "workers": worker_flag(workers)},
-    }
-    config = gather(game, defaults=entry(game).defaults, environment=os.environ, **sources).config
+    flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+    flags |= {"evaluate": evaluate, "workers": worker_flag(workers)}
+    config = _config(game, preset, config_file, settings, flags)
     spec = make_game(game, config.game).spec
-    folder = RunFolder((runs_dir or default_runs_dir()) / (run or time.strftime(f"{run_name(game)}-%Y%m%d-%H%M%S")))
+    base = runs_dir or default_runs_dir()
+    folder = RunFolder(base / (run or new_name(game, base)))
     company = Company(
         opponents=spec.opponents if config.evaluate else (),
         donor=find_checkpoint(start_from, runs_dir) if start_from else None,
@@ -143,9 +134,18 @@ def train(
         quiet=json,
     )
     if detach:
-        go_on_alone(folder, json)
-        return
-    _tell(sit(config, folder, company), price_per_hour, json)
+        return go_on_alone(folder, json)
+    return _tell(sit(config, folder, company), price_per_hour, json)
+
+
+def _config(
+    game: str, preset: str | None, file: Path | None, settings: list[str] | None, flags: dict[str, Any]
+) -> Config:
+    """The run's settings from all their sources; a run that is told no end gets one."""
+    if flags["steps"] is None and flags["minutes"] is None:
+        flags["minutes"] = DEFAULT_MINUTES
+    sources: dict[str, Any] = {"preset": preset, "file": file, "settings": settings, "flags": flags}
+    return gather(game, defaults=entry(game).defaults, environment=os.environ, **sources).config
 
 
 def _tell(summary: dict[str, Any], price_per_hour: float | None, json: bool) -> None:
