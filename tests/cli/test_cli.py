@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from maple.cli.train import new_name
+
 TINY = [
     "--set",
     "tables=48",
@@ -115,7 +117,23 @@ def test_a_damaged_checkpoint_is_told_of(runs: Path) -> None:
         done = maple(*command)
         assert done.returncode == 2
         assert "has format 99" in done.stderr
+    newer = json.loads(content)
+    newer["config"]["warp"] = {"drive": True}
+    (newest / "checkpoint.json").write_text(json.dumps(newer))
+    for command in (["eval", "tiny", "--runs-dir", runs], train):
+        done = maple(*command)
+        assert done.returncode == 2
+        assert "a setting that this Maple does not know (warp" in done.stderr
     (newest / "checkpoint.json").write_text(content)
+
+
+def test_a_clock_that_was_set_back_never_makes_an_old_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.strftime", lambda form: form.replace("%Y%m%d-%H%M%S", "then"))
+    assert new_name("ofc", tmp_path) == "ofc-then"
+    (tmp_path / "ofc-then").mkdir()
+    (tmp_path / "ofc-then-2").mkdir()
+    assert new_name("ofc", tmp_path) == "ofc-then-3"
+    assert new_name("my.module:make_env", tmp_path) == "my.module-make_env-then"
 
 
 def test_eval_takes_another_caution_and_nothing_it_would_ignore(runs: Path) -> None:

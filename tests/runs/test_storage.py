@@ -217,3 +217,48 @@ def test_a_real_s3_server_behind_a_bad_line(s3: _Proxy, tmp_path: Path) -> None:
     assert mirror.close()
     assert s3.connections > 4
     assert fetch_run(open_place("s3://runs/mine"), tmp_path / "elsewhere") == 200
+
+
+@pytest.fixture
+def gcs(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Proxy]:
+    """A Google Cloud Storage emulator on this machine, behind a line that can be cut."""
+    emulator: Any = pytest.importorskip(
+        "gcp_storage_emulator.server", reason="gcp-storage-emulator is not installed; make setup installs it"
+    )
+    import fsspec
+    from gcsfs.core import GCSFileSystem  # without the look at the kind of bucket, which the emulator cannot answer
+
+    port = _free_port()
+    server = emulator.create_server("127.0.0.1", port, in_memory=True, default_bucket="runs")
+    server.start()
+    proxy = _Proxy(port)
+    proxy.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{proxy.port}")
+    for protocol in ("gs", "gcs"):
+        fsspec.register_implementation(protocol, GCSFileSystem, clobber=True)
+    GCSFileSystem.clear_instance_cache()
+    yield proxy
+    GCSFileSystem.clear_instance_cache()
+    proxy.end()
+    server.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_a_gcs_emulator_behind_a_bad_line(gcs: _Proxy, tmp_path: Path) -> None:
+    run, told = tmp_path / "here", list[str]()
+    _save(run, 100, size=200_000)
+    newest = _save(run, 200, size=200_000)
+    gcs.connections, gcs.cut = 0, 3
+    mirror = _mirror(run, open_place("gs://runs/mine"), told)
+    _until(lambda: mirror.behind == 0, 60)
+    assert mirror.close()
+    assert gcs.connections > 3
+    fetched = tmp_path / "elsewhere"
+    assert fetch_run(open_place("gs://runs/mine"), fetched) == 200
+    for path in newest.iterdir():
+        assert (fetched / "checkpoints" / newest.name / path.name).read_bytes() == path.read_bytes()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.core.config import Config
+from maple.core.cores import available_cores
 from maple.core.errors import ActionError, CheckpointError, ConfigError
 from maple.core.step import Keys, Step
 from maple.core.threads import Team
@@ -18,7 +19,7 @@ from maple.games.contract import Game
 from maple.nets.policy import OptionValue
 from maple.nets.seen import Seen
 from maple.runs.store import find_run
-from maple.training.build import available_cores, choose_device
+from maple.training.build import choose_device
 from maple.training.checkpoint import latest_checkpoint, load_checkpoint
 from maple.training.learners import Net, load_weights, make_policy
 
@@ -95,7 +96,7 @@ def load_agent(run_or_checkpoint: str | Path, runs_dir: Path | None = None, team
     """The agent of a run's newest checkpoint, by the run's name or path, of `NAME@best`, or of a checkpoint folder."""
     path = find_checkpoint(run_or_checkpoint, runs_dir)
     checkpoint = load_checkpoint(path, with_state=False)
-    config = Config.model_validate(checkpoint.meta["config"])
+    config = checkpoint.config
     game = make_game(config.name, config.game)
     policy = make_policy(config, Seen(game, team or Team(available_cores())), choose_device(config))
     try:

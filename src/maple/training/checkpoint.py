@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialize_tensors
 
+from maple.core.config import Config
 from maple.core.errors import CheckpointError
 
 __all__ = [
@@ -51,6 +53,19 @@ class Checkpoint:
     meta: dict[str, Any]
     weights: dict[str, NDArray[Any]]
     state: dict[str, NDArray[Any]]
+
+    @property
+    def config(self) -> Config:
+        """The settings that it was made with."""
+        try:
+            return Config.model_validate(self.meta["config"])
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            raise CheckpointError(
+                f"the checkpoint at step {self.meta['step']} has a setting that this Maple does not know "
+                f"({key}: {first['msg'].lower()}); use the Maple that wrote it, or a newer one"
+            ) from None
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from maple.core.config import Config, flat
+from maple.core.cores import available_cores
 from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
@@ -22,7 +23,7 @@ from maple.perf.spans import span
 from maple.runs.machine import describe_machine
 from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
-from maple.training.build import AUTO_TABLES, available_cores, build_trainer, restore_trainer
+from maple.training.build import AUTO_TABLES, build_trainer, restore_trainer
 from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, load_newest
 from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
@@ -107,7 +108,7 @@ def _resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -
         raise CheckpointError(
             f"run {run.name!r} is of game {checkpoint.meta['game']!r}, not {config.name!r}; choose another --run name"
         )
-    stored = Config.model_validate(checkpoint.meta["config"])
+    stored = checkpoint.config
     _check_same(config, stored, run)
     return config.model_copy(update={"tables": stored.tables, "threads": stored.threads}), checkpoint
 
