@@ -65,4 +65,4 @@ def test_a_killed_run_goes_on_each_time(tmp_path: Path) -> None:
 
 def test_a_run_that_cannot_start_is_told_of(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="did not go on"):
-        bench_kills("ofc", 1, ["ppo.nonsense=1"], tmp_path, 1, lambda _: None)
+        bench_kills("ofc", 1, ["ppo.nonsense=1"], tmp_path, 2, lambda _: None)

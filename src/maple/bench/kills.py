@@ -49,13 +49,17 @@ class _Run:
         return self.folder.records("events.jsonl")
 
 
+def _check_alive(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        words = process.stderr.read().decode(errors="replace") if process.stderr else ""
+        raise RunError(f"the run did not go on after a kill: {words.strip()[-500:]}")
+
+
 def _await_update(run: _Run, process: subprocess.Popen[bytes], known: int) -> dict[str, Any]:
     """Wait for the first update of a process that has gone on; returns it."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
-        if process.poll() is not None:
-            words = process.stderr.read().decode(errors="replace") if process.stderr else ""
-            raise RunError(f"the run did not go on after a kill: {words.strip()[-500:]}")
+        _check_alive(process)
         updates = run.updates()
         if len(updates) > known:
             return updates[known]
@@ -77,6 +81,7 @@ def _live_and_die(run: _Run, rng: random.Random) -> float:
     try:
         if rng.random() < EARLY:
             time.sleep(rng.uniform(0.0, LONGEST_LIFE_S))  # while it starts, as often as not
+            _check_alive(process)
         else:
             first = _await_update(run, process, known)
             if first["before"]["steps"] != before["steps"]:
