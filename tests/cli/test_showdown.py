@@ -78,3 +78,16 @@ def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
     }
     assert json.loads(json.dumps(found)) == found
     assert told
+
+
+def test_a_team_that_the_validator_rejects_is_told_before_anything_starts(tmp_path: Path) -> None:
+    team, runs = tmp_path / "team.txt", tmp_path / "runs"
+    team.write_text("Pikachu\nAbility: Levitate\n- Thunderbolt\n")
+    words = ("--set", "game.format=gen9ou", "--set", f"env.team={team}")
+    done = maple("train", "showdown", *words, "--runs-dir", str(runs))
+    assert done.returncode == 2, done.stderr
+    assert f"{team} is no team for gen9ou" in done.stderr
+    assert "Pikachu" in done.stderr
+    assert "Levitate" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not runs.exists()

@@ -56,6 +56,14 @@ export const HANDLERS = Object.assign(Object.create(null), /** @type {Record<str
   'switch': (tracker, parts) => tracker.enter(parts, false),
   'drag': (tracker, parts) => tracker.enter(parts, false),
   'replace': (tracker, parts) => tracker.enter(parts, true),
+  'clearpoke': tracker => {
+    for (const side of tracker.sides) side.clearPreview();
+  },
+  'poke': (tracker, parts) => {
+    const [species, ...details] = (parts[3] ?? '').split(', ');
+    const level = details.find(detail => /^L\d+$/.test(detail));
+    tracker.side(parts[2]).preview(tracker.lexicon.species(species ?? ''), level ? Number(level.slice(1)) : 100);
+  },
   'teamsize': (tracker, parts) => {
     tracker.side(parts[2]).size = Number(parts[3]);
   },

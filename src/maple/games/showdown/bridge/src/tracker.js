@@ -132,12 +132,7 @@ export class Tracker {
     const ident = parts[2], details = (parts[3] ?? '').split(', ');
     const side = this.side(ident), before = side.active, name = ident.slice(ident.indexOf(': ') + 2);
     const species = this.lexicon.species(details[0]);
-    let mon = side.byName.get(name);
-    if (!mon) {
-      mon = new Mon(side.mons.length, name, species);
-      side.byName.set(name, mon);
-      side.mons.push(mon);
-    }
+    const mon = side.byName.get(name) ?? side.appear(name, species);
     if (unmasked && before) {
       mon.boosts.set(before.boosts);
       mon.low = before.low;
