@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.base import refuse_illegal
-from maple.arena.node_process import NodeProcess, ProcessGoneError, Transport, Wave
+from maple.arena.node_process import NodeProcess, ProcessGoneError, RefusedError, Transport, Wave
 from maple.core.errors import ActionError, MapleError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Keys, Options, Outcome, Step
@@ -97,11 +97,13 @@ class NodeArena:
         self._bridged: Bridged = game
         self._program = game.program(seed, tables_per_deal)
         self._observations, self._options, self._check = observations or check, options, check
-        self._transport, self._timeout_s, self._wants_spare = transport, timeout_s, spare
+        pooled = self._program.pooled
+        self._transport, self._timeout_s, self._wants_spare = transport, timeout_s, spare and pooled
         self._memory_limit, self._recycle_after = memory_limit_mib, recycle_after
         self._processes: list[NodeProcess] = []
         self._spare: NodeProcess | None = None
-        self._lanes = self._cut(tables, first_table, max(1, min(processes, tables)), lanes)
+        count = max(1, min(processes, tables)) if pooled else 1
+        self._lanes = self._cut(tables, first_table, count, lanes if pooled else 1)
         self._first_table = first_table
         self._block_bytes = sum(self._area(lane) for lane in self._lanes if lane.process == 0)
         self._turn = 0
@@ -223,18 +225,21 @@ class NodeArena:
             try:
                 process = self._processes[lane.process]
                 wave = process.wave(lane.number)
+            except RefusedError as refused:
+                raise self._bridged.refuse(refused.failure) from None
             except ProcessGoneError as gone:
-                last = gone
-                self._replace(lane.process, lost=True, reason=gone)
+                # Its words, not the error: a traceback would keep the process's memory and descriptors.
+                last = str(gone)
+                self._replace(lane.process, lost=True, failed=True)
                 continue
             self._count(lane, process, wave)
             return wave
         raise MapleError(f"the bridge failed {MAX_FAILURES} times in a row at table {int(lane.tables[0])}: {last}")
 
-    def _replace(self, number: int, lost: bool, reason: ProcessGoneError | None = None) -> None:
+    def _replace(self, number: int, lost: bool, failed: bool = False) -> None:
         """Put the spare, or a fresh process, in a process's place."""
         old = self._processes[number]
-        if reason is not None:
+        if failed:
             hung = old.popen.poll() is None
             self.counters.hangs += hung
             self.counters.crashes += not hung
@@ -265,8 +270,9 @@ class NodeArena:
         counters.anomalies += len(process.notes)
         self.anomalies += process.notes[: KEPT_ANOMALIES - len(self.anomalies)]
         process.notes.clear()
+        counters.lost += int((wave.ended["outcome"] == Outcome.LOST).sum())
         full = wave.memory_mib > self._memory_limit or self._played(lane.process) > self._recycle_after
-        if full and not any(each.retiring for each in self._processes):
+        if full and self._program.pooled and not any(each.retiring for each in self._processes):
             process.retire()
 
     def _played(self, number: int) -> int:

@@ -50,7 +50,7 @@ GAMES: Mapping[str, GameEntry] = {
             "net": {"hidden": [256, 128]},
             "optimizer": {"learning_rate": 7e-4},
             "ppo": {
-                "policy": "index",
+                "policy": "options",
                 "horizon": 4096,
                 "epochs": 3,
                 "minibatch": 512,

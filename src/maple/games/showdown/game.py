@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from maple.core.step import Keys, Options, Outcome
 from maple.games.bridged import Program
 from maple.games.contract import Bot, Tables
 from maple.games.showdown import bots, encode, options
+from maple.games.showdown.places import parse_servers
 from maple.games.showdown.refusals import explain
 from maple.games.showdown.runtime import find_node, installed_modules
 from maple.games.showdown.schema import BRIDGE, REWARD_PARTS, ended_dtype, load_schema, row_dtype
@@ -69,6 +71,7 @@ class ShowdownSettings(BaseModel):
     max_turns: int = Field(300, ge=1, le=1000, description="turns after which a battle is cut off")
     team_pool: int = Field(16384, ge=1, le=1_000_000, description="teams that battles are drawn from")
     accelerate: bool = Field(True, description="cheap event look-up, where it was verified")
+    servers: str = Field("", description="play on these: HOST:PORT, HOST:PORT/BATTLES, by commas; here if empty")
     layout: str = Field(default_factory=lambda: load_schema().hash, description="of the views: kept with checkpoints")
     rewards: RewardSettings = RewardSettings()
 
@@ -82,6 +85,12 @@ class ShowdownSettings(BaseModel):
     def _as_paths(cls, value: str) -> str:
         return ",".join(str(Path(part.strip()).expanduser().resolve()) for part in value.split(",") if part.strip())
 
+    @field_validator("servers")
+    @classmethod
+    def _as_places(cls, value: str) -> str:
+        parse_servers(value)
+        return value
+
     @field_validator("layout")
     @classmethod
     def _this_layout(cls, value: str) -> str:
@@ -93,11 +102,15 @@ class ShowdownSettings(BaseModel):
 
 
 class ShowdownGame:
-    """A format with its options chosen."""
+    """A format with its options chosen.
 
-    def __init__(self, settings: ShowdownSettings | None = None) -> None:
+    With a `name`, it is played on the first of its servers, against whoever challenges the user of that name.
+    """
+
+    def __init__(self, settings: ShowdownSettings | None = None, name: str = "") -> None:
         schema = load_schema()
         self.settings = settings or ShowdownSettings()
+        self.name = name
         self.spec = GameSpec(
             name="showdown",
             seats=_SEATS,
@@ -122,9 +135,12 @@ class ShowdownGame:
             "teams": read_team_files(chosen.team),
             "accelerate": chosen.accelerate,
             "rewards": chosen.rewards.model_dump(),
+            "servers": [asdict(server) for server in parse_servers(chosen.servers)],
+            "name": self.name,
         }
-        command = (find_node(), str(BRIDGE / "src" / "main.js"), str(installed_modules()))
-        return Program(command, rules, load_schema().hash, row_dtype(), ended_dtype())
+        script = "server_main.js" if chosen.servers else "main.js"
+        command = (find_node(), str(BRIDGE / "src" / script), str(installed_modules()))
+        return Program(command, rules, load_schema().hash, row_dtype(), ended_dtype(), pooled=not chosen.servers)
 
     def figures(self, ended: NDArray[Any]) -> NDArray[Any]:
         found = np.zeros(len(ended), _FIGURES)

@@ -86,6 +86,26 @@ export class Channel {
   }
 }
 
+/** Commands from a stream that comes in pieces. */
+export class CommandReader {
+  constructor() {
+    this.kept = Buffer.alloc(0);
+  }
+
+  /** The commands that are complete with this piece. @param {Buffer} piece @returns {Command[]} */
+  read(piece) {
+    this.kept = Buffer.concat([this.kept, piece]);
+    const found = [];
+    while (this.kept.length >= COMMAND_BYTES) {
+      const [kind, lane, epoch, length] = [0, 4, 8, 12].map(at => this.kept.readUInt32LE(at));
+      if (this.kept.length < COMMAND_BYTES + length) break;
+      found.push({kind, lane, epoch, body: this.kept.subarray(COMMAND_BYTES, COMMAND_BYTES + length)});
+      this.kept = this.kept.subarray(COMMAND_BYTES + length);
+    }
+    return found;
+  }
+}
+
 /** @param {number} file @param {Buffer} buffer @param {number} length @param {number} position */
 function writeAll(file, buffer, length, position) {
   let at = 0;

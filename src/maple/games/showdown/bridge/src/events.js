@@ -118,7 +118,14 @@ export const HANDLERS = Object.assign(Object.create(null), /** @type {Record<str
     mon.setVolatile('charging', false);
   }),
   '-damage': health,
-  '-heal': health,
+  '-heal': (tracker, parts) => {
+    const mon = tracker.mon(parts[2]);
+    if (mon?.fainted) {
+      mon.fainted = false;
+      tracker.side(parts[2]).fainted--;
+    }
+    health(tracker, parts);
+  },
   '-sethp': health,
   '-status': onMon((mon, parts, tracker) => tracker.setStatus(mon, parts[3] ?? '')),
   '-curestatus': onMon((mon, _, tracker) => tracker.setStatus(mon, '')),

@@ -6,10 +6,8 @@
 
 import {OUTCOME} from './account.js';
 import {ANSWER, Channel, COMMAND} from './channel.js';
-import {ENDED_BYTES, ROW_BYTES} from './frame.js';
 import {Lane} from './lane.js';
 import {pick, Stream} from './random.js';
-import {schemaHash, VIEW_BYTES} from './schema.js';
 import {loadSimulator} from './simulator.js';
 import {Rules, Table} from './table.js';
 import {RulesError} from './teams.js';
@@ -69,10 +67,7 @@ class Bridge {
       return;
     }
     if (warm > 0) this.warmUp(this.rules, warm);
-    this.channel.tell(ANSWER.ready, {
-      simulator: this.simulator.version, node: process.version, schema: schemaHash, view: VIEW_BYTES, row: ROW_BYTES,
-      ended: ENDED_BYTES, notAccelerated: this.rules.notAccelerated,
-    });
+    this.channel.tell(ANSWER.ready, this.rules.introduction(this.simulator.version));
   }
 
   /** Play until the compiler has seen everything. @param {Rules} rules @param {number} seconds */

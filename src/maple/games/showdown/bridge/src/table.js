@@ -5,9 +5,10 @@ import {Account, OUTCOME, REWARD_PARTS, SEATS} from './account.js';
 import {choose, openActions} from './actions.js';
 import {DamageModel} from './damage.js';
 import {SeatEncoder} from './encode.js';
+import {ENDED_BYTES, ROW_BYTES} from './frame.js';
 import {Lexicon} from './lexicon.js';
 import {DEAL, key, simulatorSeed} from './random.js';
-import {schema, VIEW_BYTES} from './schema.js';
+import {schema, schemaHash, VIEW_BYTES} from './schema.js';
 import {findFormat, TeamBank} from './teams.js';
 import {Tracker} from './tracker.js';
 
@@ -38,6 +39,14 @@ export class Rules {
     this.format = format.id;
     this.weights = REWARD_PARTS.map(part => config.rewards[part] ?? 0);
     this.teams = new TeamBank(simulator, format, config.teams, this.seed, config.teamPool);
+  }
+
+  /** What a process says of itself once it has understood its rules. @param {string} simulator its version */
+  introduction(simulator) {
+    return {
+      simulator, node: process.version, schema: schemaHash, view: VIEW_BYTES, row: ROW_BYTES, ended: ENDED_BYTES,
+      notAccelerated: this.notAccelerated,
+    };
   }
 }
 

@@ -51,14 +51,15 @@ export class Tracker {
     this.position = end;
   }
 
-  /** @param {string} line */
+  /** Read one line that everybody, or this player, is told; whether it means anything. @param {string} line */
   line(line) {
-    if (line.charCodeAt(0) !== 124 || line.length < 4) return;
+    if (line.charCodeAt(0) !== 124 || line.length < 4) return false;
     const parts = line.split('|');
     const handler = HANDLERS[parts[1]];
-    if (handler === undefined) return;
+    if (handler === undefined) return false;
     handler(this, parts);
     if (parts.length > 4 && line.includes('[from] ')) this.reveal(parts);
+    return true;
   }
 
   /** @param {string | undefined} ident such as `p1a: Name` @returns {PublicSide} */
@@ -152,6 +153,7 @@ export class Tracker {
     if (!unmasked) {
       this.condition(mon, parts[4]);
       mon.hpBefore = mon.hp;
+      mon.fainted = false; // where it seemed to have fainted, that was an illusion of it
     }
     side.active = mon;
     mon.revision++;
