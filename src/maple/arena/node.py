@@ -30,6 +30,7 @@ WARM_S = 3.0  # a spare plays so long by itself, and is then as fast as an old h
 MEMORY_LIMIT_MIB = 1024
 RECYCLE_AFTER = 20_000  # battles of one process
 KEPT_ANOMALIES = 100
+ANOMALIES = ("refused", "crashed")  # what is counted; a server that dropped is only noted
 MAX_FAILURES = 5  # of a process in a row, without a single wave between them
 
 
@@ -94,6 +95,7 @@ class NodeArena:
         self.game = game
         self.counters = PoolCounters()
         self.anomalies: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []  # of finished games, where the game keeps them
         self._bridged: Bridged = game
         self._program = game.program(seed, tables_per_deal)
         self._observations, self._options, self._check = observations or check, options, check
@@ -267,13 +269,22 @@ class NodeArena:
         counters.battles += wave.battles - lane.battles
         counters.refusals += wave.refusals - lane.refusals
         lane.battles, lane.refusals = wave.battles, wave.refusals
-        counters.anomalies += len(process.notes)
-        self.anomalies += process.notes[: KEPT_ANOMALIES - len(self.anomalies)]
+        self._file(process.notes)
         process.notes.clear()
         counters.lost += int((wave.ended["outcome"] == Outcome.LOST).sum())
         full = wave.memory_mib > self._memory_limit or self._played(lane.process) > self._recycle_after
         if full and self._program.pooled and not any(each.retiring for each in self._processes):
             process.retire()
+
+    def _file(self, notes: list[dict[str, Any]]) -> None:
+        """Put what a process noted where it belongs."""
+        for note in notes:
+            if note["kind"] == "record":
+                self.records.append(note)
+                continue
+            self.counters.anomalies += note["kind"] in ANOMALIES
+            if len(self.anomalies) < KEPT_ANOMALIES:
+                self.anomalies.append(note)
 
     def _played(self, number: int) -> int:
         return sum(lane.battles for lane in self._lanes if lane.process == number)

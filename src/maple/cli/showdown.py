@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from maple.games.showdown.game import ShowdownGame
     from maple.training.agent import Agent
 
-__all__ = ["app"]
+__all__ = ["app", "show_battle"]
 
 RunArgument = Annotated[str, typer.Argument(help="A run of showdown: its name, NAME@best, or a path.", metavar="RUN")]
 AtATimeOption = Annotated[int, typer.Option("--at-a-time", min=1, max=256, help="Battles side by side.")]
@@ -184,4 +184,47 @@ def _meet(
         "lost": len(figures) - len(score),
         "seed": seed,
         "game": game.settings.model_dump(),
+    }
+
+
+def show_battle(
+    run: str | None, against: str, seed: int, out: Path, settings: list[str], runs_dir: Path | None
+) -> dict[str, Any]:
+    """Play one battle and write it as a replay, as its log and as text; returns where they are and how it ended."""
+    from maple.cli.evaluate import find_player
+    from maple.core.sources import load_config
+    from maple.core.threads import Team
+    from maple.games.showdown.game import ShowdownGame, ShowdownSettings
+    from maple.games.showdown.show import readable, replay_html, replay_log
+    from maple.runs.store import write_atomically
+    from maple.training.agent import load_agent
+    from maple.training.build import available_cores
+    from maple.training.exhibit import play_recorded
+
+    asked = load_config("showdown", settings=settings).game
+    with Team(available_cores()) as team, notes.status("playing"):
+        stored = load_agent(run, runs_dir, team).config.game if run else {}
+        game = ShowdownGame(ShowdownSettings.model_validate({**stored, **asked}), record=True)
+        names = (run or "heuristic", against)
+        lines, figures = play_recorded(game, [find_player(name, game, runs_dir, team) for name in names], seed)
+    shown = (names[0][:18], names[1][:18] if names[1] != names[0] else f"{names[1][:14]} (2)")
+    log = replay_log(lines, shown)
+    text = readable(log)
+    name = f"{game.settings.format}-{seed}"
+    out.mkdir(parents=True, exist_ok=True)
+    paths = {"html": out / f"{name}.html", "log": out / f"{name}.log", "readable": out / f"{name}.txt"}
+    for kind, content in {
+        "html": replay_html(log, f"{shown[0]} against {shown[1]}"),
+        "log": log,
+        "readable": text,
+    }.items():
+        write_atomically(paths[kind], content)
+    return {
+        "game": "showdown",
+        "players": list(shown),
+        "seed": seed,
+        "score": figures["score"].tolist(),
+        "turns": int(figures["turns"]),
+        **{kind: str(path) for kind, path in paths.items()},
+        "text": text,
     }

@@ -104,13 +104,14 @@ class ShowdownSettings(BaseModel):
 class ShowdownGame:
     """A format with its options chosen.
 
-    With a `name`, it is played on the first of its servers, against whoever challenges the user of that name.
+    With a `name`, it is played on the first of its servers, against whoever challenges the user of that name. With
+    `record`, the log of every finished battle is kept (`NodeArena.records`).
     """
 
-    def __init__(self, settings: ShowdownSettings | None = None, name: str = "") -> None:
+    def __init__(self, settings: ShowdownSettings | None = None, name: str = "", record: bool = False) -> None:
         schema = load_schema()
         self.settings = settings or ShowdownSettings()
-        self.name = name
+        self.name, self.record = name, record
         self.spec = GameSpec(
             name="showdown",
             seats=_SEATS,
@@ -137,6 +138,7 @@ class ShowdownGame:
             "rewards": chosen.rewards.model_dump(),
             "servers": [asdict(server) for server in parse_servers(chosen.servers)],
             "name": self.name,
+            "record": self.record,
         }
         script = "server_main.js" if chosen.servers else "main.js"
         command = (find_node(), str(BRIDGE / "src" / script), str(installed_modules()))

@@ -3,6 +3,7 @@
 import {OUTCOME, SEATS} from './account.js';
 import {Frame} from './frame.js';
 import {Table} from './table.js';
+import {publicLines} from './tracker.js';
 
 /** @typedef {import('./table.js').Rules} Rules */
 
@@ -15,6 +16,8 @@ export class Lane extends Frame {
     this.tables = numbers.map((number, i) => new Table(rules, number, games[i] ?? 0));
     this.open = this.tables.map(() => true);
     this.retiring = false;
+    /** @type {object[]} logs of finished battles, where they are wanted */
+    this.records = [];
   }
 
   /** Play an action for each row of the last wave. @param {(row: number) => number} action */
@@ -63,6 +66,9 @@ export class Lane extends Frame {
   /** Record a finished game and begin the next. @param {Table} table @param {number} at */
   finish(table, at) {
     this.addEnded(table);
+    if (this.rules.config.record) {
+      this.records.push({kind: 'record', table: table.number, game: table.game, lines: publicLines(table.battle.log)});
+    }
     table.end();
     if (this.retiring) {
       this.open[at] = false;

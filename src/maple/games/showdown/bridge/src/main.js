@@ -105,7 +105,7 @@ class Bridge {
 
   /** @param {number} number @param {Lane} lane @param {number} at */
   report(number, lane, at) {
-    for (const anomaly of lane.anomalies.splice(0)) this.channel.tell(ANSWER.note, anomaly);
+    for (const note of [...lane.anomalies.splice(0), ...lane.records.splice(0)]) this.channel.tell(ANSWER.note, note);
     if (this.waves++ % MEMORY_EVERY === 0) this.memory = Math.round(process.memoryUsage.rss() / 2 ** 20);
     this.channel.wave(number, lane, at, this.memory);
   }

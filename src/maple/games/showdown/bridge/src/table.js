@@ -18,7 +18,7 @@ import {Tracker} from './tracker.js';
  * @typedef {import('./simulator.js').Side} Side
  * @typedef {import('./simulator.js').Simulator} Simulator
  * @typedef {{format: string, seed: string, tablesPerDeal: number, maxTurns: number, teamPool: number,
- *   teams: import('./teams.js').TeamFile[], rewards: Record<string, number>, accelerate: boolean}} Config
+ *   teams: import('./teams.js').TeamFile[], rewards: Record<string, number>, accelerate: boolean, record?: boolean}} Config
  */
 
 const NAMES = ['First', 'Second'];

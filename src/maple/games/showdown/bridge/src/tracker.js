@@ -17,6 +17,19 @@ const [ASLEEP, BADLY_POISONED] = ['slp', 'tox'].map(name => STATUS.get(name));
 const LAYERED = 3; // the first conditions of a side pile up: spikes, toxic spikes, stealth rock
 const ONE_TURN = ['protected', 'endure', 'flinched'];
 
+/**
+ * The lines of a log that everybody is told; after `|split|` comes one for a side alone, then the public one.
+ * @param {string[]} log @param {number} [from] @returns {string[]}
+ */
+export function publicLines(log, from = 0) {
+  const lines = [];
+  for (let at = from; at < log.length; at++) {
+    if (log[at].startsWith('|split|')) at += 2;
+    if (at < log.length) lines.push(log[at]);
+  }
+  return lines;
+}
+
 /** Reads the log of one battle as it grows. */
 export class Tracker {
   /** @param {Lexicon} lexicon */
@@ -36,19 +49,8 @@ export class Tracker {
 
   /** @param {string[]} log read what was added since the last time */
   read(log) {
-    let at = this.position;
-    const end = log.length;
-    while (at < end) {
-      const line = log[at];
-      if (line.startsWith('|split|')) {
-        at += 2;
-        if (at < end) this.line(log[at]);
-      } else {
-        this.line(line);
-      }
-      at++;
-    }
-    this.position = end;
+    for (const line of publicLines(log, this.position)) this.line(line);
+    this.position = log.length;
   }
 
   /** Read one line that everybody, or this player, is told; whether it means anything. @param {string} line */
