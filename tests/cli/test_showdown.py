@@ -63,7 +63,7 @@ def _without_wheel(folder: Path) -> str:
 
 def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
     told: list[str] = []
-    found = bench_showdown({}, 1, 2, 1.0, 0, told.append, transports=("shared", "pipe"), warm_up_s=0.2)
+    found = bench_showdown({}, 1, 2, 1.0, 0, told.append, ways=("shared", "pipe"), warm_up_s=0.2)
     assert found["decisions_per_s"] > 0
     assert found["simulator_alone"]["decisions_per_s"] > 0
     assert found["stock"]["decisions_per_s"] > 0
@@ -71,8 +71,8 @@ def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
     assert 1000 < found["bytes_per_decision"] < 2000
     assert found["not_accelerated"] == ""
     assert set(found["transports"]) == {
-        "bridge, shared transport",
-        "bridge, pipe transport",
+        "bridge, shared",
+        "bridge, pipe",
         "ratio",
         "ratio_ci95",
     }
