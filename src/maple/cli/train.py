@@ -58,6 +58,7 @@ def train(
     ] = None,
     workers: WorkersOption = None,
     settings: SetOption = None,
+    battle_format: Annotated[str | None, typer.Option("--format", help="showdown: the battle format.")] = None,
     start_from: Annotated[
         str | None, typer.Option("--from", help="Begin a new run with another run's weights: NAME, NAME@best, a path.")
     ] = None,
@@ -96,7 +97,7 @@ def train(
     - `maple train ofc --run next --from week@best`
     - `maple train CartPole-v1 --minutes 1` (an id that Gymnasium has registered)
     - `maple train my_package.my_module:make_env --set env.size=9 --workers 4` (an env of your own)
-    - `maple train showdown --set game.format=gen9randombattle --minutes 60`
+    - `maple train showdown --format gen9randombattle --minutes 60`
     """
     from maple.training.agent import find_checkpoint
 
@@ -104,6 +105,10 @@ def train(
         minutes = DEFAULT_MINUTES
     flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     flags["workers"] = worker_flag(workers)
+    if battle_format is not None:
+        if game != "showdown":
+            raise ConfigError(f"--format is of showdown; {game} has none, leave it out")
+        settings = [*(settings or []), f"game.format={battle_format}"]
     config = gather(
         game,
         defaults=entry(game).defaults,
