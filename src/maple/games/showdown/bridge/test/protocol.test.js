@@ -11,7 +11,7 @@ import {Table} from '../src/table.js';
 import {makeRules, simulator} from './simulator.js';
 import {MEADOW, SHORE} from './squads.js';
 
-const BATTLES = Number(process.env.MAPLE_BATTLES ?? 6);
+const BATTLES = Number(process.env.MAPLE_BATTLES ?? 3);
 
 /** What a server sends to a player of the lines that were added. @param {string[]} log @param {number} from @param {number} seat */
 function linesFor(log, from, seat) {
