@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from maple import perf
-    from maple.adapters import aec_env, gym_env
+    from maple.adapters import aec_env, gym_env, parallel_env
     from maple.api import load, make_arena, train
     from maple.core.errors import MapleError, UserError
     from maple.core.step import Step
@@ -34,6 +34,7 @@ __all__ = [
     "gym_env",
     "load",
     "make_arena",
+    "parallel_env",
     "perf",
     "train",
 ]
@@ -49,6 +50,7 @@ _HOMES = {
     "gym_env": "maple.adapters",
     "load": "maple.api",
     "make_arena": "maple.api",
+    "parallel_env": "maple.adapters",
     "train": "maple.api",
 }
 

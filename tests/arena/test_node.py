@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import signal
@@ -117,6 +118,23 @@ def test_a_process_that_dies_or_hangs_costs_its_own_games_only(blow: signal.Sign
         assert pool.counters.lost == 4
         assert pool.counters.starts == 3
         assert (pool.counters.crashes, pool.counters.hangs) == ((1, 0) if blow == signal.SIGKILL else (0, 1))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors by /proc")
+def test_kills_leave_no_descriptor_behind() -> None:
+    gc.collect()
+    gc.disable()  # what only the collector would find counts as left behind
+    try:
+        with arena(4, 1) as pool:
+            counts = []
+            for number, _ in enumerate(steps(pool, 24)):
+                if number % 6 == 5:
+                    counts.append(len(os.listdir("/proc/self/fd")))
+                    os.kill(pool._processes[0].popen.pid, signal.SIGKILL)
+            assert pool.counters.crashes == 3
+            assert len(set(counts)) == 1, counts
+    finally:
+        gc.enable()
 
 
 def test_a_process_is_recycled_between_battles() -> None:

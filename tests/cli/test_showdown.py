@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from maple.bench.roofline import bench_roofline
 from maple.bench.showdown import bench_showdown
+from maple.bench.train import bench_train
+from maple.core.sources import load_config
+from maple.games import entry
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
 
 
@@ -35,7 +39,7 @@ def test_setup_says_where_things_are() -> None:
 
 
 def test_an_unknown_format_gets_its_nearest(tmp_path: Path) -> None:
-    done = maple("train", "showdown", "--set", "game.format=gen9randombatle", "--runs-dir", str(tmp_path))
+    done = maple("train", "showdown", "--format", "gen9randombatle", "--runs-dir", str(tmp_path))
     assert done.returncode == 2, done.stderr
     assert "gen9randombattle" in done.stderr
     assert "Traceback" not in done.stderr
@@ -63,7 +67,7 @@ def _without_wheel(folder: Path) -> str:
 
 def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
     told: list[str] = []
-    found = bench_showdown({}, 1, 2, 1.0, 0, told.append, transports=("shared", "pipe"), warm_up_s=0.2)
+    found = bench_showdown({}, 1, 2, 1.0, 0, told.append, ways=("shared", "pipe"), warm_up_s=0.2)
     assert found["decisions_per_s"] > 0
     assert found["simulator_alone"]["decisions_per_s"] > 0
     assert found["stock"]["decisions_per_s"] > 0
@@ -71,10 +75,38 @@ def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
     assert 1000 < found["bytes_per_decision"] < 2000
     assert found["not_accelerated"] == ""
     assert set(found["transports"]) == {
-        "bridge, shared transport",
-        "bridge, pipe transport",
+        "bridge, shared",
+        "bridge, pipe",
         "ratio",
         "ratio_ci95",
     }
     assert json.loads(json.dumps(found)) == found
     assert told
+
+
+def test_a_team_that_the_validator_rejects_is_told_before_anything_starts(tmp_path: Path) -> None:
+    team, runs = tmp_path / "team.txt", tmp_path / "runs"
+    team.write_text("Pikachu\nAbility: Levitate\n- Thunderbolt\n")
+    words = ("--set", "game.format=gen9ou", "--set", f"env.team={team}")
+    done = maple("train", "showdown", *words, "--runs-dir", str(runs))
+    assert done.returncode == 2, done.stderr
+    assert f"{team} is no team for gen9ou" in done.stderr
+    assert "Pikachu" in done.stderr
+    assert "Levitate" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not runs.exists()
+
+
+def test_training_and_its_parts_are_measured() -> None:
+    settings = ["tables=8", "ppo.horizon=64", "ppo.minibatch=32", "net.hidden=[8]", "opponents=random", "threads=1"]
+    config = load_config("showdown", None, settings, entry("showdown").defaults)
+    assert bench_train(config, 0.5, None)["maple"]["steps_per_s"] > 0
+    parts = bench_roofline(config, 2.0)
+    assert min(parts["parts_us"].values()) > 0
+    assert parts["efficiency"] == pytest.approx(sum(parts["parts_us"].values()) / parts["loop_us"])
+
+
+def test_the_bench_plays_on_a_server_too() -> None:
+    found = bench_showdown({}, 1, 2, 1.0, 0, lambda _: None, ways=("ipc", "server"), warm_up_s=1.0)
+    assert found["transports"]["bridge, server"]["decisions_per_s"] > 0
+    assert found["anomalies"] == 0

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.base import refuse_illegal
-from maple.arena.node_process import NodeProcess, ProcessGoneError, Transport, Wave
+from maple.arena.node_process import NodeProcess, ProcessGoneError, RefusedError, Transport, Wave
 from maple.core.errors import ActionError, MapleError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Keys, Options, Outcome, Step
@@ -30,6 +30,7 @@ WARM_S = 3.0  # a spare plays so long by itself, and is then as fast as an old h
 MEMORY_LIMIT_MIB = 1024
 RECYCLE_AFTER = 20_000  # battles of one process
 KEPT_ANOMALIES = 100
+ANOMALIES = ("refused", "crashed")  # what is counted; a server that dropped is only noted
 MAX_FAILURES = 5  # of a process in a row, without a single wave between them
 
 
@@ -94,14 +95,17 @@ class NodeArena:
         self.game = game
         self.counters = PoolCounters()
         self.anomalies: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []  # of finished games, where the game keeps them
         self._bridged: Bridged = game
         self._program = game.program(seed, tables_per_deal)
         self._observations, self._options, self._check = observations or check, options, check
-        self._transport, self._timeout_s, self._wants_spare = transport, timeout_s, spare
+        pooled = self._program.pooled
+        self._transport, self._timeout_s, self._wants_spare = transport, timeout_s, spare and pooled
         self._memory_limit, self._recycle_after = memory_limit_mib, recycle_after
         self._processes: list[NodeProcess] = []
         self._spare: NodeProcess | None = None
-        self._lanes = self._cut(tables, first_table, max(1, min(processes, tables)), lanes)
+        count = max(1, min(processes, tables)) if pooled else 1
+        self._lanes = self._cut(tables, first_table, count, lanes if pooled else 1)
         self._first_table = first_table
         self._block_bytes = sum(self._area(lane) for lane in self._lanes if lane.process == 0)
         self._turn = 0
@@ -223,18 +227,21 @@ class NodeArena:
             try:
                 process = self._processes[lane.process]
                 wave = process.wave(lane.number)
+            except RefusedError as refused:
+                raise self._bridged.refuse(refused.failure) from None
             except ProcessGoneError as gone:
-                last = gone
-                self._replace(lane.process, lost=True, reason=gone)
+                # Its words, not the error: a traceback would keep the process's memory and descriptors.
+                last = str(gone)
+                self._replace(lane.process, lost=True, failed=True)
                 continue
             self._count(lane, process, wave)
             return wave
         raise MapleError(f"the bridge failed {MAX_FAILURES} times in a row at table {int(lane.tables[0])}: {last}")
 
-    def _replace(self, number: int, lost: bool, reason: ProcessGoneError | None = None) -> None:
+    def _replace(self, number: int, lost: bool, failed: bool = False) -> None:
         """Put the spare, or a fresh process, in a process's place."""
         old = self._processes[number]
-        if reason is not None:
+        if failed:
             hung = old.popen.poll() is None
             self.counters.hangs += hung
             self.counters.crashes += not hung
@@ -262,12 +269,22 @@ class NodeArena:
         counters.battles += wave.battles - lane.battles
         counters.refusals += wave.refusals - lane.refusals
         lane.battles, lane.refusals = wave.battles, wave.refusals
-        counters.anomalies += len(process.notes)
-        self.anomalies += process.notes[: KEPT_ANOMALIES - len(self.anomalies)]
+        self._file(process.notes)
         process.notes.clear()
+        counters.lost += int((wave.ended["outcome"] == Outcome.LOST).sum())
         full = wave.memory_mib > self._memory_limit or self._played(lane.process) > self._recycle_after
-        if full and not any(each.retiring for each in self._processes):
+        if full and self._program.pooled and not any(each.retiring for each in self._processes):
             process.retire()
+
+    def _file(self, notes: list[dict[str, Any]]) -> None:
+        """Put what a process noted where it belongs."""
+        for note in notes:
+            if note["kind"] == "record":
+                self.records.append(note)
+                continue
+            self.counters.anomalies += note["kind"] in ANOMALIES
+            if len(self.anomalies) < KEPT_ANOMALIES:
+                self.anomalies.append(note)
 
     def _played(self, number: int) -> int:
         return sum(lane.battles for lane in self._lanes if lane.process == number)

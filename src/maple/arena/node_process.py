@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from maple.core.errors import MapleError
 from maple.games.bridged import Program
 
-__all__ = ["NodeProcess", "ProcessGoneError", "Transport", "Wave", "shared_memory_here"]
+__all__ = ["NodeProcess", "ProcessGoneError", "RefusedError", "Transport", "Wave", "shared_memory_here"]
 
 Transport = Literal["auto", "shared", "pipe"]
 _COMMAND, _ANSWER = struct.Struct("<4I"), struct.Struct("<12I")
@@ -31,6 +31,14 @@ START_S = 120.0  # to load the simulator and, for a spare, to play itself warm, 
 
 class ProcessGoneError(MapleError):
     """A bridge process died, hung or spoke nonsense."""
+
+
+class RefusedError(MapleError):
+    """A bridge process cannot go on, for a reason that is told to the user."""
+
+    def __init__(self, failure: Mapping[str, Any]) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
 def shared_memory_here() -> bool:
@@ -129,6 +137,8 @@ class NodeProcess:
         """A lane's next wave."""
         while not self.ahead.get(lane):
             self._receive()
+            if self.ready and "failed" in self.ready:
+                raise RefusedError(self.ready["failed"])
         return self.ahead[lane].pop(0)
 
     def play_alone(self, tables: int, seconds: float) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from maple.arena.node import NodeArena
 from maple.bench.measure import machine
 from maple.bench.train import MapleSide
 from maple.core.config import Config
@@ -30,7 +31,8 @@ class InferenceSide:
         self.slice(WARM_UP_S)
 
     def close(self) -> None:
-        """End the threads."""
+        """End the arena and the threads."""
+        self.side.trainer.arena.close()
         self.side.team.close()
 
     def slice(self, seconds: float) -> float:
@@ -54,8 +56,11 @@ class InferenceSide:
 
 
 def record(side: MapleSide) -> tuple[list[Any], list[Keys], float]:
-    """The learner's rows of some rounds of play, and how many tables play for each; the tables are put back after."""
-    trainer, views, keys = side.trainer, [], []
+    """The learner's rows of some rounds of play, and how many decisions were played for each.
+
+    The tables are put back after; games in another program cannot be, and go on.
+    """
+    trainer, views, keys, played = side.trainer, [], [], 0
     saved = trainer.arena.state()
     for _ in range(ROUNDS):
         step = trainer.arena.recv()
@@ -63,9 +68,11 @@ def record(side: MapleSide) -> tuple[list[Any], list[Keys], float]:
         acted = trainer.actor.act(step, player)
         views.append(step.view[acted.rows].copy())
         keys.append(step.keys.take(acted.rows))
+        played += len(step.keys)
         trainer.arena.send(acted.action)
-    trainer.arena.restore(saved)
-    return views, keys, ROUNDS * trainer.arena.tables / sum(map(len, views))
+    if not isinstance(trainer.arena, NodeArena):
+        trainer.arena.restore(saved)
+    return views, keys, played / sum(map(len, views))
 
 
 def bench_inference(config: Config, seconds: float) -> dict[str, Any]:

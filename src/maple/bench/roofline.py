@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from maple.arena.node import NodeArena
 from maple.bench.inference import record
 from maple.bench.measure import machine
 from maple.bench.train import MapleSide
@@ -34,15 +35,15 @@ def bench_roofline(config: Config, seconds: float) -> dict[str, Any]:
     with MapleSide(config) as side:
         trainer, arena = side.trainer, side.trainer.arena
         side.slice(2.0)
-        views, keys, tables_per_row = record(side)
-        action = np.zeros(arena.tables, np.int32)
+        views, keys, played_per_row = record(side)
         bot = make_game(config.name, config.game).bot("random")
 
         def play() -> int:
             step = arena.recv()
-            side.team.run(bot, arena.tables, step.view, 0, step.keys, action)
+            action = np.zeros(len(step.keys), np.int32)
+            side.team.run(bot, len(action), step.view, 0, step.keys, action)
             arena.send(action)
-            return arena.tables
+            return len(action)
 
         def infer() -> int:
             for view, key in zip(views, keys, strict=True):
@@ -61,8 +62,9 @@ def bench_roofline(config: Config, seconds: float) -> dict[str, Any]:
             trainer.rollout.carry()
             parts["inference"].append(_per_row(infer, slice_s))
             saved = arena.state()
-            parts["game"].append(_per_row(play, slice_s) * tables_per_row)
-            arena.restore(saved)
+            parts["game"].append(_per_row(play, slice_s) * played_per_row)
+            if not isinstance(arena, NodeArena):  # games in another program cannot be put back, and go on
+                arena.restore(saved)
     medians = {name: float(np.median(values)) for name, values in parts.items()}
     bound = medians["game"] + medians["inference"] + medians["learning"]
     return {

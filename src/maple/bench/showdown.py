@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from maple.bench.measure import machine, ratio_interval
 from maple.games import make_game
 from maple.games.bridged import Bridged
 from maple.games.showdown.runtime import find_node, node_version
+from maple.games.showdown.server import LocalServer
 
-__all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "bench_showdown"]
+__all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "Way", "bench_showdown"]
 
 ROUNDS = 5
 WARM_UP_S = 10.0  # the simulator's compiler needs some seconds to settle
@@ -33,26 +34,47 @@ class PlayingSide(Protocol):
         """Play for about so long; returns decisions a second."""
 
 
-class BridgeSide:
-    """Random play through the arena, with observation and mask written for each decision."""
+Way = Literal["ipc", "shared", "pipe", "server"]
+_TRANSPORTS: dict[Way, Transport] = {"ipc": "auto", "shared": "shared", "pipe": "pipe", "server": "auto"}
 
-    def __init__(
-        self, options: dict[str, Any], processes: int, battles: int, seed: int, transport: Transport = "auto"
-    ) -> None:
-        game = make_game("showdown", options)
-        self.name = f"bridge, {transport} transport"
-        self._bot, self._seed = game.bot("random"), seed
-        self.arena = NodeArena(
-            game, processes * battles, seed, processes=processes, transport=transport, check=False, spare=False
-        )
+
+class BridgeSide:
+    """Random play through the arena, with observation and mask written for each decision.
+
+    By `server`, the battles are played on a real server that is started here.
+    """
+
+    def __init__(self, options: dict[str, Any], processes: int, battles: int, seed: int, way: Way = "ipc") -> None:
+        self.name = f"bridge, {way}"
+        self._options, self._tables, self._processes = options, processes * battles, processes
+        self._seed, self._way = seed, way
+        self._stack = ExitStack()
 
     def __enter__(self) -> BridgeSide:
+        with ExitStack() as stack:
+            options = self._options
+            if self._way == "server":
+                server = stack.enter_context(LocalServer())
+                options = {**options, "servers": f"127.0.0.1:{server.port}/{self._tables}"}
+            game = make_game("showdown", options)
+            self._bot = game.bot("random")
+            self.arena = NodeArena(
+                game,
+                self._tables,
+                self._seed,
+                processes=self._processes,
+                transport=_TRANSPORTS[self._way],
+                check=False,
+                spare=False,
+            )
+            stack.callback(self.arena.close)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.arena.close()
+        self._stack.close()
 
     def slice(self, seconds: float) -> float:
         """Play for so long; returns decisions a second."""
@@ -128,12 +150,12 @@ def bench_showdown(
     seed: int,
     tell: Callable[[str], None],
     peer: Callable[[], Any] | None = None,
-    transports: Sequence[Transport] = ("auto",),
+    ways: Sequence[Way] = ("ipc",),
     warm_up_s: float = WARM_UP_S,
 ) -> dict[str, Any]:
     """Decisions a second of the bridge and, in the same rounds, of what it is compared with; `seconds` a side."""
     with ExitStack() as stack:
-        bridges = [stack.enter_context(BridgeSide(options, processes, battles, seed, way)) for way in transports]
+        bridges = [stack.enter_context(BridgeSide(options, processes, battles, seed, way)) for way in ways]
         alone = stack.enter_context(SimulatorSide(options, processes, battles, seed, accelerate=True))
         stock = stack.enter_context(SimulatorSide(options, processes, battles, seed, accelerate=False))
         sides: list[PlayingSide] = [*bridges, alone, stock]

@@ -35,6 +35,7 @@ def _add_commands() -> None:
         ladder,
         profile,
         runs,
+        show,
         showdown,
         train,
         tune,
@@ -44,6 +45,7 @@ def _add_commands() -> None:
     app.command("train")(train.train)
     app.command("eval")(evaluate.evaluate_run)
     app.command("ladder")(ladder.ladder)
+    app.command("show")(show.show)
     app.command("export")(export.export_run)
     app.command("compare")(compare.compare)
     app.command("profile")(profile.profile)

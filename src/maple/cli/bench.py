@@ -188,7 +188,7 @@ def game(
     battles: Annotated[int, typer.Option(min=1, help="showdown: battles side by side in each process.")] = 16,
     peer: Annotated[str | None, typer.Option(help="showdown: measure poke-env in the same run.")] = None,
     transport: Annotated[
-        str | None, typer.Option(help="showdown: compare ways to carry rows, such as shared,pipe.")
+        str | None, typer.Option(help="showdown: compare with another way to play: server, shared, pipe.")
     ] = None,
     settings: SetOption = None,
     seed: SeedOption = None,
@@ -218,16 +218,15 @@ def _bench_battles(
     config: Config, processes: int, battles: int, seconds: float, peer: str | None, transport: str | None
 ) -> dict[str, Any]:
     """The bridge beside the simulator alone, as it is, and a peer."""
-    from maple.arena.node_process import Transport
     from maple.bench.peers.poke_env import PokeEnvSide
-    from maple.bench.showdown import bench_showdown
+    from maple.bench.showdown import Way, bench_showdown
     from maple.games import make_game
 
-    ways: list[Transport] = []
-    for way in (transport or "auto").split(","):
-        if way not in get_args(Transport):
-            raise ConfigError(f"there is no transport {way!r}; {nearest(way, get_args(Transport))}")
-        ways.append(cast(Transport, way))
+    ways: list[Way] = ["ipc"]
+    for way in (transport or "ipc").split(","):
+        if way not in get_args(Way):
+            raise ConfigError(f"there is no transport {way!r}; {nearest(way, get_args(Way))}")
+        ways += [cast(Way, way)] if way not in ways else []
     if peer not in (None, "poke-env"):
         raise ConfigError(f"there is no peer {peer!r} for battles; {nearest(peer, ['poke-env'])}")
     chosen = make_game("showdown", config.game).settings.model_dump()["format"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from maple.training.agent import Agent
     from maple.training.evaluate import Player
 
-__all__ = ["evaluate_run", "evaluation", "print_comparison", "print_evaluations"]
+__all__ = ["evaluate_run", "evaluation", "find_player", "print_comparison", "print_evaluations"]
 
 HANDS = {"rollout": 3000}  # by opponent, where they are slow
 GAME_HANDS = {"showdown": 400}
@@ -55,7 +55,7 @@ def evaluation(
                 f"--against names {len(against)} opponents, but {game.spec.name} with {game.spec.seats} seats has "
                 f"{game.spec.seats - 1}; write for example --against {','.join(['random'] * (game.spec.seats - 1))}"
             )
-        others = [_player(name, game, runs_dir, team) for name in against]
+        others = [find_player(name, game, runs_dir, team) for name in against]
         usual = GAME_HANDS.get(game.spec.name, DEFAULT_HANDS if game.spec.name in GAMES else EXTERNAL_GAMES)
         count = hands or min((HANDS.get(name, usual) for name in against), default=usual)
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
@@ -78,7 +78,7 @@ def evaluation(
     }
 
 
-def _player(name: str, game: Game, runs_dir: Path | None, team: Team) -> Player:
+def find_player(name: str, game: Game, runs_dir: Path | None, team: Team) -> Player:
     """A scripted opponent, or the agent of a run."""
     from maple.training.agent import load_agent
     from maple.training.evaluate import bot_player

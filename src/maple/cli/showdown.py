@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
 import typer
 
-from maple.cli.options import JsonOption
+from maple.cli.evaluate import print_evaluations
+from maple.cli.options import JsonOption, RunsDirOption, SeedOption
 from maple.cli.output import notes, print_json, results
+from maple.core.errors import GameError, nearest
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from maple.games.showdown.game import ShowdownGame
+    from maple.training.agent import Agent
+
+__all__ = ["app", "show_battle"]
+
+RunArgument = Annotated[str, typer.Argument(help="A run of showdown: its name, NAME@best, or a path.", metavar="RUN")]
+AtATimeOption = Annotated[int, typer.Option("--at-a-time", min=1, max=256, help="Battles side by side.")]
+NameOption = Annotated[str, typer.Option("--as", help="The agent's name on the server, at most 18 characters.")]
 
 app = typer.Typer(help="Pokémon Showdown: its simulator and its servers.", no_args_is_help=True)
 
@@ -30,3 +45,186 @@ def setup(json: JsonOption = False) -> None:
         print_json(found)
     else:
         results.print(f"Node {found['node_version']} ({node}); the simulator is in {folder}", soft_wrap=True)
+
+
+def _guest(run: str, runs_dir: Path | None, server: str, name: str) -> tuple[Agent, ShowdownGame]:
+    """The agent of a run, and its game on a server under a name."""
+    from maple.games.showdown.game import ShowdownGame, ShowdownSettings
+    from maple.games.showdown.places import parse_servers
+    from maple.training.agent import load_agent
+
+    if not 0 < len(name) <= 18 or not name.isprintable() or set(name) & set("|,"):
+        raise GameError(f"--as {name!r} is no name for a server; use at most 18 letters, digits and blanks")
+    if len(parse_servers(server)) != 1:
+        raise GameError(f"--server {server!r} cannot be used; give one server, HOST:PORT")
+    agent = load_agent(run, runs_dir)
+    if agent.config.name != "showdown":
+        raise GameError(f"run {run!r} plays {agent.config.name}, not showdown; choose another run")
+    settings = ShowdownSettings.model_validate({**agent.config.game, "servers": server})
+    return agent, ShowdownGame(settings, name)
+
+
+@app.command("play")
+def play(
+    run: RunArgument,
+    server: Annotated[str, typer.Option(help="Where to play: HOST:PORT of a server without passwords.")],
+    name: NameOption = "Maple agent",
+    battles: Annotated[int | None, typer.Option(min=1, help="Stop after so many [default: Ctrl-C].")] = None,
+    at_a_time: AtATimeOption = 8,
+    runs_dir: RunsDirOption = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Let an agent take challenges on a Showdown server, from people and from programs.
+
+    - `maple showdown play battles --server localhost:8000 --as Maple`
+    """
+    from maple.training.host import host_battles, played
+
+    agent, game = _guest(run, runs_dir, server, name)
+    scores: list[float] = []
+    lost = 0
+
+    def opened() -> None:
+        notes.print(f"{name} waits for challenges in {game.settings.format} at {server}; Ctrl-C ends it")
+
+    def ended(figures: Any) -> bool:
+        nonlocal lost
+        fresh = played(figures)
+        scores.extend(fresh.tolist())
+        lost += len(figures) - len(fresh)
+        for score in fresh:
+            notes.print({1.0: "won", 0.5: "tied", 0.0: "lost"}[float(score)] + f" battle {len(scores)}")
+        return battles is None or len(scores) + lost < battles
+
+    try:
+        host_battles(game, agent, at_a_time, seed or 0, opened, ended)
+    except KeyboardInterrupt:
+        notes.print("leaving")
+    found = {"run": run, "server": server, "name": name, "battles": len(scores), "won": scores.count(1.0)}
+    found |= {"tied": scores.count(0.5), "dropped": lost, "format": game.settings.format}
+    if json:
+        print_json(found)
+    else:
+        results.print(f"{found['won']} of {found['battles']} battles won, {found['tied']} tied, {lost} cut off")
+
+
+@app.command("eval")
+def evaluate_on_server(
+    run: RunArgument,
+    against: Annotated[
+        str, typer.Option(help="poke-env's players: random, power, heuristic, by commas.")
+    ] = "random,power,heuristic",
+    server: Annotated[
+        str | None, typer.Option(help="HOST:PORT [default: a server of its own on this machine].")
+    ] = None,
+    battles: Annotated[int, typer.Option(min=1, help="With each of them.")] = 100,
+    at_a_time: AtATimeOption = 8,
+    name: NameOption = "Maple agent",
+    runs_dir: RunsDirOption = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Win rates over a real server against poke-env's RandomPlayer, MaxBasePowerPlayer and SimpleHeuristicsPlayer.
+
+    - `maple showdown eval battles --battles 200`
+    """
+    from maple.bench.peers.poke_env import PLAYERS
+    from maple.games.showdown.server import LocalServer
+
+    kinds = [kind.strip() for kind in against.split(",")]
+    for kind in kinds:
+        if kind not in PLAYERS:
+            raise GameError(f"poke-env has no player {kind!r}; {nearest(kind, PLAYERS)}")
+    with ExitStack() as stack:
+        place = server or f"127.0.0.1:{stack.enter_context(LocalServer()).port}"
+        rows = [_meet(run, runs_dir, place, name, kind, battles, at_a_time, seed or 0) for kind in kinds]
+    if json:
+        print_json({"run": run, "server": server or "a local one", "evaluations": rows})
+    else:
+        print_evaluations(f"{run} against poke-env's players", rows)
+
+
+def _meet(
+    run: str, runs_dir: Path | None, server: str, name: str, kind: str, battles: int, at_a_time: int, seed: int
+) -> dict[str, Any]:
+    """The agent against one of poke-env's players."""
+    from maple.bench.peers.poke_env import PLAYERS, Challenger
+    from maple.games.showdown.places import parse_servers
+    from maple.games.showdown.teams import read_team_files
+    from maple.training.host import host_battles, played, win_interval
+
+    agent, game = _guest(run, runs_dir, server, name)
+    files = read_team_files(game.settings.team)
+    found: list[Any] = []
+    url = parse_servers(server)[0].url
+    with (
+        Challenger(kind, url, game.settings.format, files[0]["text"] if files else None, at_a_time) as other,
+        notes.status(f"playing {PLAYERS[kind]}") as status,
+    ):
+
+        def ended(figures: Any) -> bool:
+            found.extend(figures)
+            status.update(f"playing {PLAYERS[kind]}: {len(found)} of {battles}")
+            return len(found) < battles
+
+        host_battles(game, agent, at_a_time, seed, lambda: other.challenge(name, battles), ended)
+    figures = np.array(found, game.spec.figures)
+    score = played(figures)
+    if not len(score):
+        raise GameError(f"the server at {server} dropped every battle with {PLAYERS[kind]}; look at its log")
+    return {
+        "run": run,
+        "steps": agent.steps,
+        "against": [f"poke-env {PLAYERS[kind]}"],
+        "metric": "win_rate",
+        **game.summarize(figures, np.zeros(len(figures), np.int64)),
+        "ci95": list(win_interval(score)),
+        "games": len(score),
+        "lost": len(figures) - len(score),
+        "seed": seed,
+        "game": game.settings.model_dump(),
+    }
+
+
+def show_battle(
+    run: str | None, against: str, seed: int, out: Path, settings: list[str], runs_dir: Path | None
+) -> dict[str, Any]:
+    """Play one battle and write it as a replay, as its log and as text; returns where they are and how it ended."""
+    from maple.cli.evaluate import find_player
+    from maple.core.cores import available_cores
+    from maple.core.sources import load_config
+    from maple.core.threads import Team
+    from maple.games.showdown.game import ShowdownGame, ShowdownSettings
+    from maple.games.showdown.show import readable, replay_html, replay_log
+    from maple.runs.store import write_atomically
+    from maple.training.agent import load_agent
+    from maple.training.exhibit import play_recorded
+
+    asked = load_config("showdown", settings=settings).game
+    with Team(available_cores()) as team, notes.status("playing"):
+        stored = load_agent(run, runs_dir, team).config.game if run else {}
+        game = ShowdownGame(ShowdownSettings.model_validate({**stored, **asked}), record=True)
+        names = (run or "heuristic", against)
+        lines, figures = play_recorded(game, [find_player(name, game, runs_dir, team) for name in names], seed)
+    shown = (names[0][:18], names[1][:18] if names[1] != names[0] else f"{names[1][:14]} (2)")
+    log = replay_log(lines, shown)
+    text = readable(log)
+    name = f"{game.settings.format}-{seed}"
+    out.mkdir(parents=True, exist_ok=True)
+    paths = {"html": out / f"{name}.html", "log": out / f"{name}.log", "readable": out / f"{name}.txt"}
+    for kind, content in {
+        "html": replay_html(log, f"{shown[0]} against {shown[1]}"),
+        "log": log,
+        "readable": text,
+    }.items():
+        write_atomically(paths[kind], content)
+    return {
+        "game": "showdown",
+        "players": list(shown),
+        "seed": seed,
+        "score": figures["score"].tolist(),
+        "turns": int(figures["turns"]),
+        **{kind: str(path) for kind, path in paths.items()},
+        "text": text,
+    }

@@ -44,6 +44,7 @@ MinutesOption = Annotated[float | None, typer.Option(help="End after so many min
 OpponentsOption = Annotated[
     str | None, typer.Option(help="Who sits opposite, by weight: self:0.5,past:0.3,random:0.2 [default: self].")
 ]
+FormatOption = Annotated[str | None, typer.Option("--format", help="showdown: the battle format.")]
 FromOption = Annotated[
     str | None, typer.Option("--from", help="Begin a new run with another run's weights: NAME, NAME@best, a path.")
 ]
@@ -92,6 +93,7 @@ def train(
     opponents: OpponentsOption = None,
     workers: WorkersOption = None,
     settings: SetOption = None,
+    battle_format: FormatOption = None,
     start_from: FromOption = None,
     storage: StorageOption = None,
     notify: NotifyOption = None,
@@ -114,13 +116,13 @@ def train(
     - `maple train ofc --run week --minutes 10000 --detach` (then `maple runs attach week`)
     - `maple train CartPole-v1 --minutes 1` (an id that Gymnasium has registered)
     - `maple train my_package.my_module:make_env --set env.size=9 --workers 4` (an env of your own)
-    - `maple train showdown --set game.format=gen9randombattle --minutes 60`
+    - `maple train showdown --format gen9randombattle --minutes 60`
     """
     from maple.training.agent import find_checkpoint
 
     flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     flags |= {"evaluate": evaluate, "workers": worker_flag(workers)}
-    config = _config(game, preset, config_file, settings, flags)
+    config = _config(game, preset, config_file, _with_format(game, settings, battle_format), flags)
     spec = make_game(game, config.game).spec
     base = runs_dir or default_runs_dir()
     folder = RunFolder(base / (run or new_name(game, base)))
@@ -136,6 +138,13 @@ def train(
     if detach:
         return go_on_alone(folder, json)
     return _tell(sit(config, folder, company), price_per_hour, json)
+
+
+def _with_format(game: str, settings: list[str] | None, battle_format: str | None) -> list[str]:
+    """The settings with the battle format among them, if one was given."""
+    if battle_format is not None and game != "showdown":
+        raise ConfigError(f"--format is of showdown; {game} has none, leave it out")
+    return [*(settings or []), *([f"game.format={battle_format}"] if battle_format else [])]
 
 
 def _config(

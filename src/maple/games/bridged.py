@@ -21,6 +21,7 @@ class Program:
     schema: str  # a hash of the layout that both sides must agree on
     row: np.dtype[np.void]  # a waiting decision: epoch, table, game, decision, reward, seat, view
     ended: np.dtype[np.void]  # a finished game: epoch, table, game, outcome, reward, last_view and its own figures
+    pooled: bool = True  # whether it pays to have several processes, and to replace them
 
 
 @runtime_checkable

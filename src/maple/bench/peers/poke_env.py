@@ -1,4 +1,4 @@
-"""poke-env: two RandomPlayers on a real local Showdown server."""
+"""poke-env: two RandomPlayers on a real local Showdown server, and its players as challengers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,58 @@ from typing import Any
 from maple.core.errors import MissingExtraError
 from maple.games.showdown.server import LocalServer
 
-__all__ = ["PokeEnvSide"]
+__all__ = ["PLAYERS", "Challenger", "PokeEnvSide", "load_poke_env"]
+
+# Its own players, by the names of opponents in the box that they are like.
+PLAYERS = {"random": "RandomPlayer", "power": "MaxBasePowerPlayer", "heuristic": "SimpleHeuristicsPlayer"}
 
 CONCURRENT = 20
 ENDLESS = 1_000_000
 SILENT = 50  # the connection is cut at the end, which is no error here
+
+
+def load_poke_env() -> Any:
+    """The package, or what to do to get it."""
+    try:
+        import poke_env
+    except ImportError:
+        raise MissingExtraError("this needs poke-env; install it with: pip install 'maple-rl[peers]'") from None
+    return poke_env
+
+
+class Challenger:
+    """One of poke-env's players, who challenges somebody again and again for as long as the `with` block lasts."""
+
+    def __init__(self, kind: str, url: str, battle_format: str, team: str | None, at_a_time: int) -> None:
+        poke_env = load_poke_env()
+        where = poke_env.ServerConfiguration(url, poke_env.LocalhostServerConfiguration.authentication_url)
+        name = f"{PLAYERS[kind][:9]}{random.SystemRandom().randrange(36**4):x}"
+        self._player = getattr(poke_env.player, PLAYERS[kind])(
+            poke_env.AccountConfiguration(name, None),
+            battle_format=battle_format,
+            max_concurrent_battles=at_a_time,
+            server_configuration=where,
+            log_level=SILENT,
+            team=team,
+        )
+
+    def __enter__(self) -> Challenger:
+        return self
+
+    def challenge(self, name: str, battles: int) -> None:
+        """Begin to challenge `name`, so many times in all."""
+        from poke_env.concurrency import POKE_LOOP
+
+        work = self._player._send_challenges(name, battles)
+        self._work: Future[Any] = asyncio.run_coroutine_threadsafe(work, POKE_LOOP)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        from poke_env.concurrency import POKE_LOOP
+
+        self._work.cancel()
+        asyncio.run_coroutine_threadsafe(self._player.ps_client.stop_listening(), POKE_LOOP).result()
 
 
 class PokeEnvSide:
@@ -33,12 +80,10 @@ class PokeEnvSide:
         self._open = threading.Event()
 
     def __enter__(self) -> PokeEnvSide:
-        try:
-            from poke_env import AccountConfiguration, LocalhostServerConfiguration, ServerConfiguration
-            from poke_env.concurrency import POKE_LOOP
-            from poke_env.player import RandomPlayer
-        except ImportError:
-            raise MissingExtraError("the peer needs poke-env; install it with: pip install 'maple-rl[peers]'") from None
+        poke_env = load_poke_env()
+        from poke_env.concurrency import POKE_LOOP
+        from poke_env.player import RandomPlayer
+
         side = self
 
         class CountedPlayer(RandomPlayer):  # type: ignore[misc]  # poke-env is optional and not analysed
@@ -52,10 +97,10 @@ class PokeEnvSide:
 
         random.seed(self._seed)
         server = self._stack.enter_context(LocalServer())
-        where = ServerConfiguration(server.url, LocalhostServerConfiguration.authentication_url)
+        where = poke_env.ServerConfiguration(server.url, poke_env.LocalhostServerConfiguration.authentication_url)
         players = [
             CountedPlayer(
-                AccountConfiguration(name, None),
+                poke_env.AccountConfiguration(name, None),
                 battle_format=self._format,
                 max_concurrent_battles=CONCURRENT,
                 server_configuration=where,

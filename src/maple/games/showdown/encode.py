@@ -63,7 +63,7 @@ def observation_plan() -> Plan:
         plan.add(side, field, NUMBER, 1, range(2))
     everyone = range(pokemon.repeat)
     plan.add(pokemon, "hp", NUMBER, 32, everyone)
-    plan.add(pokemon, "flags", ONE_HOT, 8, everyone)
+    plan.add(pokemon, "flags", ONE_HOT, 16, everyone)
     plan.add(pokemon, "status", ONE_HOT, lists["status"], everyone)
     plan.add(pokemon, "types", ONE_HOT, lists["types"], everyone, apart=False)
     plan.add(pokemon, "tera", ONE_HOT, lists["types"], everyone)

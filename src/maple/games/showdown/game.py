@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,11 @@ from maple.core.step import Keys, Options, Outcome
 from maple.games.bridged import Program
 from maple.games.contract import Bot, Tables
 from maple.games.showdown import bots, encode, options
+from maple.games.showdown.places import parse_servers
+from maple.games.showdown.refusals import explain
 from maple.games.showdown.runtime import find_node, installed_modules
 from maple.games.showdown.schema import BRIDGE, REWARD_PARTS, ended_dtype, load_schema, row_dtype
+from maple.games.showdown.teams import read_team_files
 
 __all__ = ["RewardSettings", "ShowdownGame", "ShowdownSettings"]
 
@@ -59,10 +64,14 @@ class ShowdownSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: str = Field("gen9randombattle", description="a singles format that makes its own teams")
+    format: str = Field("gen9randombattle", description="a singles format")
+    team: str = Field(
+        "", description="files or folders of teams, by commas, exported or packed; for formats that make none"
+    )
     max_turns: int = Field(300, ge=1, le=1000, description="turns after which a battle is cut off")
     team_pool: int = Field(16384, ge=1, le=1_000_000, description="teams that battles are drawn from")
     accelerate: bool = Field(True, description="cheap event look-up, where it was verified")
+    servers: str = Field("", description="play on these: HOST:PORT, HOST:PORT/BATTLES, by commas; here if empty")
     layout: str = Field(default_factory=lambda: load_schema().hash, description="of the views: kept with checkpoints")
     rewards: RewardSettings = RewardSettings()
 
@@ -70,6 +79,17 @@ class ShowdownSettings(BaseModel):
     @classmethod
     def _as_id(cls, value: str) -> str:
         return re.sub(r"[^a-z0-9]+", "", value.lower())
+
+    @field_validator("team")
+    @classmethod
+    def _as_paths(cls, value: str) -> str:
+        return ",".join(str(Path(part.strip()).expanduser().resolve()) for part in value.split(",") if part.strip())
+
+    @field_validator("servers")
+    @classmethod
+    def _as_places(cls, value: str) -> str:
+        parse_servers(value)
+        return value
 
     @field_validator("layout")
     @classmethod
@@ -82,11 +102,16 @@ class ShowdownSettings(BaseModel):
 
 
 class ShowdownGame:
-    """A format with its options chosen."""
+    """A format with its options chosen.
 
-    def __init__(self, settings: ShowdownSettings | None = None) -> None:
+    With a `name`, it is played on the first of its servers, against whoever challenges the user of that name. With
+    `record`, the log of every finished battle is kept (`NodeArena.records`).
+    """
+
+    def __init__(self, settings: ShowdownSettings | None = None, name: str = "", record: bool = False) -> None:
         schema = load_schema()
         self.settings = settings or ShowdownSettings()
+        self.name, self.record = name, record
         self.spec = GameSpec(
             name="showdown",
             seats=_SEATS,
@@ -108,11 +133,16 @@ class ShowdownGame:
             "tablesPerDeal": tables_per_deal,
             "maxTurns": chosen.max_turns,
             "teamPool": chosen.team_pool,
+            "teams": read_team_files(chosen.team),
             "accelerate": chosen.accelerate,
             "rewards": chosen.rewards.model_dump(),
+            "servers": [asdict(server) for server in parse_servers(chosen.servers)],
+            "name": self.name,
+            "record": self.record,
         }
-        command = (find_node(), str(BRIDGE / "src" / "main.js"), str(installed_modules()))
-        return Program(command, rules, load_schema().hash, row_dtype(), ended_dtype())
+        script = "server_main.js" if chosen.servers else "main.js"
+        command = (find_node(), str(BRIDGE / "src" / script), str(installed_modules()))
+        return Program(command, rules, load_schema().hash, row_dtype(), ended_dtype(), pooled=not chosen.servers)
 
     def figures(self, ended: NDArray[Any]) -> NDArray[Any]:
         found = np.zeros(len(ended), _FIGURES)
@@ -126,9 +156,7 @@ class ShowdownGame:
         return found
 
     def refuse(self, failure: Mapping[str, Any]) -> Exception:
-        return GameError(
-            f"there is no format {failure['format']!r} for singles; {nearest(failure['format'], failure['known'])}"
-        )
+        return GameError(explain(failure))
 
     def tables(self, count: int, seed: int, first_table: int = 0, tables_per_deal: int = 1) -> Tables:
         raise GameError("showdown is played in Node processes, not in this one; use an arena (maple.make_arena)")

@@ -31,7 +31,8 @@ _HP = _TYPE + TYPES  # empty, then eighths
 _STATUS = _HP + 9
 _DEALT = _STATUS + 8
 _TAKEN = _DEALT + 17
-ROLE = _TAKEN + 17
+_MARKED = _TAKEN + 17  # mine: picked in team preview; theirs: only seen there
+ROLE = _MARKED + 1
 # Features of the decision.
 _BOOST = ROLES * ROLE  # of both active ones: 7 × 13 each
 _VOLATILE = _BOOST + 2 * 7 * 13
@@ -138,6 +139,9 @@ def _pokemon(row, at, number, out):
     out[n + 1] = first + _HP + _eighths(row[at[P_HP] + base], 255)
     out[n + 2] = first + _STATUS + row[at[P_STATUS] + base]
     n += 3
+    if flags & 8:
+        out[n] = first + _MARKED
+        n += 1
     if flags & 4:
         return n
     item, ability = _word(row, at[P_ITEM] + base), _word(row, at[P_ABILITY] + base)

@@ -20,7 +20,7 @@ export const VERIFIED_VERSION = '0.11.11';
 /** Formats that the tests compare with and without the accelerator. */
 export const VERIFIED_FORMATS = [
   'gen1randombattle', 'gen2randombattle', 'gen3randombattle', 'gen4randombattle', 'gen5randombattle', 'gen6randombattle',
-  'gen7randombattle', 'gen8randombattle', 'gen9randombattle',
+  'gen7randombattle', 'gen8randombattle', 'gen9randombattle', 'gen9bssfactory', 'gen9ou', 'gen9bssregi',
 ];
 
 const CONDITION = 1, ABILITY = 2, ITEM = 4, SPECIES = 8;

@@ -9,6 +9,7 @@ import {numbered} from './schema.js';
 /** @typedef {import('./simulator.js').ActiveRequest} ActiveRequest */
 
 export const MOVES = 4, FIRST_SWITCH = 8, ACTIONS = 14;
+const TEAM = ACTIONS - FIRST_SWITCH;
 const GIMMICKS = numbered('gimmick');
 const gimmickNumber = (/** @type {string} */ name) => GIMMICKS.get(name) ?? 0;
 const TERA = gimmickNumber('terastallize'), DYNAMAX = gimmickNumber('dynamax'), MEGA = gimmickNumber('mega');
@@ -42,7 +43,7 @@ function openMoves(active) {
 function openSwitches(request) {
   const team = request.side.pokemon, reviving = !!team[0]?.reviving;
   let open = 0;
-  for (let i = 0; i < team.length && i < ACTIONS - FIRST_SWITCH; i++) {
+  for (let i = 0; i < team.length && i < TEAM; i++) {
     const member = team[i];
     if (!member || member.active) continue;
     if (member.condition.endsWith(' fnt') === reviving) open |= 1 << (FIRST_SWITCH + i);
@@ -58,7 +59,7 @@ export function openActions(request, picked) {
   if (!request || request.wait) return 0;
   if (request.teamPreview) {
     let open = 0;
-    for (let i = 0; i < request.side.pokemon.length; i++) if (!picked.includes(i)) open |= 1 << (FIRST_SWITCH + i);
+    for (let i = 0; i < request.side.pokemon.length && i < TEAM; i++) if (!picked.includes(i)) open |= 1 << (FIRST_SWITCH + i);
     return open;
   }
   if (request.forceSwitch) return openSwitches(request);
@@ -68,7 +69,7 @@ export function openActions(request, picked) {
 }
 
 /**
- * The simulator's words for an action.
+ * The simulator's words for a move or a switch.
  * @param {Request} request @param {number} action
  */
 export function choiceText(request, action) {
@@ -78,6 +79,19 @@ export function choiceText(request, action) {
 }
 
 /** How many Pokémon team preview asks for. @param {Request} request */
-export function previewSize(request) {
-  return request.maxChosenTeamSize ?? 1;
+function previewSize(request) {
+  return Math.min(request.maxChosenTeamSize ?? 1, request.side.pokemon.length);
+}
+
+/**
+ * What to tell the simulator for an action; nothing as long as a team preview wants more picks.
+ * @param {Request} request @param {number[]} picked what was picked so far; an action of team preview is added
+ * @param {number} action
+ */
+export function choose(request, picked, action) {
+  if (!request.teamPreview) return choiceText(request, action);
+  picked.push(action - FIRST_SWITCH);
+  if (picked.length < previewSize(request)) return '';
+  const rest = request.side.pokemon.map((_, i) => i).filter(i => !picked.includes(i));
+  return `team ${[...picked, ...rest].map(i => i + 1).join('')}`;
 }

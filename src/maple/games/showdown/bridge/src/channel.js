@@ -7,6 +7,8 @@
 
 import {readSync, writeSync} from 'node:fs';
 
+import {ENDED_BYTES, ROW_BYTES} from './frame.js';
+
 export const COMMAND = {configure: 0, assign: 1, act: 2, retire: 3, stop: 4, play: 5};
 export const ANSWER = {ready: 0, wave: 2, note: 3, failed: 4, played: 5};
 const COMMAND_BYTES = 16, ANSWER_BYTES = 48;
@@ -62,11 +64,11 @@ export class Channel {
 
   /**
    * One wave: rows and finished games, then the doorbell.
-   * @param {number} number the lane's @param {import('./lane.js').Lane} lane @param {number} at where its area of the block begins
-   * @param {number} rowBytes @param {number} endedBytes @param {number} memory in MiB
+   * @param {number} number the lane's @param {import('./frame.js').Frame} lane @param {number} at where its area of the block begins
+   * @param {number} memory in MiB
    */
-  wave(number, lane, at, rowBytes, endedBytes, memory) {
-    const rows = lane.rows * rowBytes, ended = lane.endedRows * endedBytes, {answer} = this;
+  wave(number, lane, at, memory) {
+    const rows = lane.rows * ROW_BYTES, ended = lane.endedRows * ENDED_BYTES, {answer} = this;
     if (this.block >= 0) {
       if (rows) writeAll(this.block, lane.rowBuffer, rows, at);
       if (ended) writeAll(this.block, lane.endedBuffer, ended, at + lane.rowBuffer.length);
@@ -81,6 +83,26 @@ export class Channel {
       if (rows) this.send(lane.rowBuffer, rows);
       if (ended) this.send(lane.endedBuffer, ended);
     }
+  }
+}
+
+/** Commands from a stream that comes in pieces. */
+export class CommandReader {
+  constructor() {
+    this.kept = Buffer.alloc(0);
+  }
+
+  /** The commands that are complete with this piece. @param {Buffer} piece @returns {Command[]} */
+  read(piece) {
+    this.kept = Buffer.concat([this.kept, piece]);
+    const found = [];
+    while (this.kept.length >= COMMAND_BYTES) {
+      const [kind, lane, epoch, length] = [0, 4, 8, 12].map(at => this.kept.readUInt32LE(at));
+      if (this.kept.length < COMMAND_BYTES + length) break;
+      found.push({kind, lane, epoch, body: this.kept.subarray(COMMAND_BYTES, COMMAND_BYTES + length)});
+      this.kept = this.kept.subarray(COMMAND_BYTES + length);
+    }
+    return found;
   }
 }
 

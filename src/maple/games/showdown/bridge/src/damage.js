@@ -46,10 +46,10 @@ export class Fighter {
   guessStats(species, generation) {
     const extra = generation <= 2 ? 93 : 52;
     for (let i = 0; i < 6; i++) {
-      const grown = Math.floor((2 * species.base[i] + extra) * this.level / 100);
+      const grown = Math.floor((2 * species.stats[i] + extra) * this.level / 100);
       this.stats[i] = grown + (i === HP ? this.level + 10 : 5);
     }
-    if (species.base[HP] === 1) this.stats[HP] = 1;
+    if (species.stats[HP] === 1) this.stats[HP] = 1;
   }
 
   /** @param {number} stat @param {boolean} boosted */

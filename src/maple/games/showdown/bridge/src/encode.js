@@ -1,6 +1,6 @@
 /** Writes what one seat sees, from its own requests and the public log alone. */
 
-import {gimmickOf} from './actions.js';
+import {FIRST_SWITCH, gimmickOf} from './actions.js';
 import {Fighter} from './damage.js';
 import {typeNumber} from './lexicon.js';
 import {Own} from './own.js';
@@ -27,6 +27,7 @@ const TRICK_ROOM = ROOMS.get('trickroom') ?? 0;
 const [SPIKES, ROCKS] = [SIDES.get('spikes') ?? 0, SIDES.get('stealthrock') ?? 0];
 const SPIKES_TAKE = [0, 1 / 8, 1 / 6, 1 / 4];
 const LAYERS = 3;
+const KNOWN = 1, ACTIVE = 2, FAINTED = 4, MARKED = 8; // marked: mine, picked in team preview; theirs, only seen there
 
 /** @param {number} share @param {number} scale */
 function byte(share, scale) {
@@ -69,7 +70,8 @@ export class SeatEncoder {
     this.writeSide(this.mine, u8, at + SIDE.at);
     this.writeSide(this.theirs, u8, at + SIDE.at + SIDE.stride);
     for (let i = 0; i < this.team.length; i++) {
-      this.writeOwn(this.team[i], u8, u16, at + POKEMON.at + i * POKEMON.stride);
+      const picked = !!request.teamPreview && !(mask >> (FIRST_SWITCH + i) & 1);
+      this.writeOwn(this.team[i], picked, u8, u16, at + POKEMON.at + i * POKEMON.stride);
     }
     for (let i = 0; i < this.foes.length; i++) {
       this.writeFoe(this.foes[i], u8, u16, at + POKEMON.at + (TEAM + i) * POKEMON.stride);
@@ -91,6 +93,7 @@ export class SeatEncoder {
         this.byIdent.set(member.ident, own);
       }
       own.update(member, this.lexicon);
+      if (request.teamPreview) own.active = false; // the first of the list is marked as active there
       this.updateField(own);
       this.team.push(own);
     }
@@ -187,17 +190,17 @@ export class SeatEncoder {
       u8[base + field.conditions + i] = layers === 0 || i < LAYERS ? layers : Math.min(255, turns);
     }
     u8[base + field.remaining] = side.size - side.fainted;
-    u8[base + field.seen] = side.mons.length;
+    u8[base + field.seen] = side.appeared;
     u8[base + field.spent] = side.spent ? 1 : 0;
   }
 
-  /** @param {Own} own @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} base */
-  writeOwn(own, u8, u16, base) {
+  /** @param {Own} own @param {boolean} picked @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} base */
+  writeOwn(own, picked, u8, u16, base) {
     const {field} = POKEMON, shown = own.active ? this.mine.active : null;
     this.writeFighter(own.fighter, own.species, own.moves, shown, u8, u16, base);
     u8[base + field.tera] = own.tera;
     u8[base + field.hp] = own.fainted ? 0 : Math.max(1, byte(own.hp, 255));
-    u8[base + field.flags] = 1 | (own.active ? 2 : 0) | (own.fainted ? 4 : 0);
+    u8[base + field.flags] = KNOWN | (own.active ? ACTIVE : 0) | (own.fainted ? FAINTED : 0) | (picked ? MARKED : 0);
     u8[base + field.status_turns] = this.mine.byName.get(own.name)?.statusTurns ?? 0;
     for (let i = 0; i < own.moves.length; i++) u8[base + field.pp + i] = byte(own.pp[i], 255);
   }
@@ -209,7 +212,7 @@ export class SeatEncoder {
     this.writeFighter(fighter, mon.species.id, mon.moves, active ? mon : null, u8, u16, base);
     u8[base + field.tera] = mon.tera;
     u8[base + field.hp] = mon.fainted ? 0 : Math.max(1, byte(mon.hp, 255));
-    u8[base + field.flags] = 1 | (active ? 2 : 0) | (mon.fainted ? 4 : 0);
+    u8[base + field.flags] = KNOWN | (active ? ACTIVE : 0) | (mon.fainted ? FAINTED : 0) | (mon.name === '' ? MARKED : 0);
     u8[base + field.status_turns] = mon.statusTurns;
     for (let i = 0; i < mon.moves.length; i++) {
       const left = 1 - mon.used[i] / Math.max(1, mon.moves[i].pp);
@@ -333,9 +336,22 @@ export class SeatEncoder {
         u8[base + field.dealt] = byte(best / Math.max(foe.hp, 0.01), 128);
         u8[base + field.taken] = byte(worst / Math.max(own.hp, 0.01), 128);
         u8[base + field.faster] = this.faster(own);
+      } else if (!foe) {
+        u8[base + field.dealt] = byte(this.previewDamage(own), 128);
       }
       u8[base + field.entry] = byte(this.entryCost(own), 255);
     }
+  }
+
+  /** The best expected damage to each of their team, on average: what there is to go by in team preview. @param {Own} own */
+  previewDamage(own) {
+    let sum = 0;
+    for (const foe of this.foes) {
+      let best = 0;
+      for (let m = 0; m < MOVES; m++) best = Math.max(best, this.dealt[(own.id * MOVES + m) * TEAM + foe.id]);
+      sum += best;
+    }
+    return sum / Math.max(1, this.foes.length);
   }
 
   /** @param {Own} own the share of HP that entry hazards take */

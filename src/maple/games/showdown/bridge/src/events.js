@@ -56,6 +56,14 @@ export const HANDLERS = Object.assign(Object.create(null), /** @type {Record<str
   'switch': (tracker, parts) => tracker.enter(parts, false),
   'drag': (tracker, parts) => tracker.enter(parts, false),
   'replace': (tracker, parts) => tracker.enter(parts, true),
+  'clearpoke': tracker => {
+    for (const side of tracker.sides) side.clearPreview();
+  },
+  'poke': (tracker, parts) => {
+    const [species, ...details] = (parts[3] ?? '').split(', ');
+    const level = details.find(detail => /^L\d+$/.test(detail));
+    tracker.side(parts[2]).preview(tracker.lexicon.species(species ?? ''), level ? Number(level.slice(1)) : 100);
+  },
   'teamsize': (tracker, parts) => {
     tracker.side(parts[2]).size = Number(parts[3]);
   },
@@ -110,7 +118,14 @@ export const HANDLERS = Object.assign(Object.create(null), /** @type {Record<str
     mon.setVolatile('charging', false);
   }),
   '-damage': health,
-  '-heal': health,
+  '-heal': (tracker, parts) => {
+    const mon = tracker.mon(parts[2]);
+    if (mon?.fainted) {
+      mon.fainted = false;
+      tracker.side(parts[2]).fainted--;
+    }
+    health(tracker, parts);
+  },
   '-sethp': health,
   '-status': onMon((mon, parts, tracker) => tracker.setStatus(mon, parts[3] ?? '')),
   '-curestatus': onMon((mon, _, tracker) => tracker.setStatus(mon, '')),

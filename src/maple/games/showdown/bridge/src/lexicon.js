@@ -7,7 +7,7 @@ import {numbered, schema} from './schema.js';
  * @typedef {{id: number, key: string, power: number, category: number, type: number, accuracy: number, priority: number,
  *   hits: number, pp: number, fixed: number, half: boolean, level: boolean, foul: boolean, attackStat: number,
  *   defenseStat: number}} Move
- * @typedef {{id: number, types: [number, number], base: number[], ability: number}} Species
+ * @typedef {{id: number, base: string, types: [number, number], stats: number[], ability: number}} Species
  */
 
 const TYPES = numbered('types');
@@ -84,7 +84,8 @@ export class Lexicon {
       found = {
         id: this.speciesNumber.get(entry.id) ?? 0,
         types: [first ?? 0, second ?? 0],
-        base: STATS.map(stat => entry.baseStats[stat] ?? 0),
+        base: entry.baseSpecies,
+        stats: STATS.map(stat => entry.baseStats[stat] ?? 0),
         ability: abilities.length === 1 ? this.ability(abilities[0] ?? '') : 0,
       };
       this.knownSpecies.set(name, found);

@@ -4,12 +4,13 @@
  * It plays lanes of battles for its owner until it is told to stop or its owner is gone.
  */
 
+import {OUTCOME} from './account.js';
 import {ANSWER, Channel, COMMAND} from './channel.js';
-import {ENDED_BYTES, Lane, ROW_BYTES} from './lane.js';
+import {Lane} from './lane.js';
 import {pick, Stream} from './random.js';
-import {schemaHash, VIEW_BYTES} from './schema.js';
 import {loadSimulator} from './simulator.js';
-import {OUTCOME, Rules, Table} from './table.js';
+import {Rules, Table} from './table.js';
+import {RulesError} from './teams.js';
 
 /** @typedef {import('./channel.js').Command} Command */
 
@@ -58,18 +59,15 @@ class Bridge {
 
   /** @param {{warm: number, rules: import('./table.js').Config}} config */
   configure({warm, rules}) {
-    const format = this.simulator.Dex.formats.get(rules.format);
-    if (!format.exists) {
-      const known = this.simulator.Dex.formats.all().filter(each => each.gameType === 'singles' && each.team).map(each => each.id);
-      this.channel.tell(ANSWER.failed, {kind: 'format', format: rules.format, known});
+    try {
+      this.rules = new Rules(this.simulator, rules);
+    } catch (error) {
+      if (!(error instanceof RulesError)) throw error;
+      this.channel.tell(ANSWER.failed, error.content);
       return;
     }
-    this.rules = new Rules(this.simulator, rules);
     if (warm > 0) this.warmUp(this.rules, warm);
-    this.channel.tell(ANSWER.ready, {
-      simulator: this.simulator.version, node: process.version, schema: schemaHash, view: VIEW_BYTES, row: ROW_BYTES,
-      ended: ENDED_BYTES, notAccelerated: this.rules.notAccelerated,
-    });
+    this.channel.tell(ANSWER.ready, this.rules.introduction(this.simulator.version));
   }
 
   /** Play until the compiler has seen everything. @param {Rules} rules @param {number} seconds */
@@ -107,9 +105,9 @@ class Bridge {
 
   /** @param {number} number @param {Lane} lane @param {number} at */
   report(number, lane, at) {
-    for (const anomaly of lane.anomalies.splice(0)) this.channel.tell(ANSWER.note, anomaly);
+    for (const note of [...lane.anomalies.splice(0), ...lane.records.splice(0)]) this.channel.tell(ANSWER.note, note);
     if (this.waves++ % MEMORY_EVERY === 0) this.memory = Math.round(process.memoryUsage.rss() / 2 ** 20);
-    this.channel.wave(number, lane, at, ROW_BYTES, ENDED_BYTES, this.memory);
+    this.channel.wave(number, lane, at, this.memory);
   }
 
   /** Random play without encoding, without an owner: what the simulator can do. @param {{tables: number, seconds: number}} task */

@@ -14,7 +14,7 @@ const BOOST_COUNT = numbered('boosts').size;
 export class Mon {
   /**
    * @param {number} id its number on its side, in order of appearance
-   * @param {string} name
+   * @param {string} name empty as long as it was only shown in team preview
    * @param {Species} species
    */
   constructor(id, name, species) {
@@ -88,9 +88,35 @@ export class PublicSide {
     /** @type {Mon | null} */
     this.active = null;
     this.size = 6;
+    this.appeared = 0;
     this.fainted = 0;
     this.spent = false;
     this.conditions = new Uint8Array(SIDES.size); // layers, or the turn it began plus one
     this.began = new Uint16Array(SIDES.size);
+  }
+  /** One that team preview shows. @param {Species} species @param {number} level */
+  preview(species, level) {
+    const mon = new Mon(this.mons.length, '', species);
+    mon.level = level;
+    this.mons.push(mon);
+  }
+
+  /** Forget what team preview showed. */
+  clearPreview() {
+    this.mons = this.mons.filter(mon => mon.name !== '');
+  }
+
+  /** One comes in for the first time; its forme may have been kept from team preview. @param {string} name @param {Species} species */
+  appear(name, species) {
+    const unnamed = this.mons.filter(mon => mon.name === '');
+    let mon = unnamed.find(each => each.species === species) ?? unnamed.find(each => each.species.base === species.base);
+    if (!mon) {
+      mon = new Mon(this.mons.length, name, species);
+      this.mons.push(mon);
+    }
+    mon.name = name;
+    this.byName.set(name, mon);
+    this.appeared++;
+    return mon;
   }
 }

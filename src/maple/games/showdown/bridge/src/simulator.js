@@ -27,7 +27,8 @@ import {join} from 'node:path';
  *   sentLogPos: number, format: Effect, formatData: any, events: any, dex: Dex, gen: number, inputLog: string[],
  *   choose(side: string, choice: string): boolean, destroy(): void}} Battle
  * @typedef {{version: string, Battle: new (options: object) => Battle, Pokemon: Function, Side: Function, Dex: Dex,
- *   Teams: {generate(format: any, options: object): object[], pack(team: object[]): string}}} Simulator
+ *   Teams: {generate(format: any, options: object): object[], pack(team: object[]): string, import(text: string): object[] | null},
+ *   TeamValidator: {get(format: any): {validateTeam(team: object[]): string[] | null}}}} Simulator
  */
 
 /**

@@ -1,12 +1,15 @@
 /** One place where battles are played one after the other. */
 
-import {choiceText, FIRST_SWITCH, openActions, previewSize} from './actions.js';
 import {accelerate} from './accelerator.js';
+import {Account, OUTCOME, REWARD_PARTS, SEATS} from './account.js';
+import {choose, openActions} from './actions.js';
 import {DamageModel} from './damage.js';
 import {SeatEncoder} from './encode.js';
+import {ENDED_BYTES, ROW_BYTES} from './frame.js';
 import {Lexicon} from './lexicon.js';
-import {BANK, DEAL, key, simulatorSeed} from './random.js';
-import {schema, VIEW_BYTES} from './schema.js';
+import {DEAL, key, simulatorSeed} from './random.js';
+import {schema, schemaHash, VIEW_BYTES} from './schema.js';
+import {findFormat, TeamBank} from './teams.js';
 import {Tracker} from './tracker.js';
 
 /**
@@ -15,67 +18,35 @@ import {Tracker} from './tracker.js';
  * @typedef {import('./simulator.js').Side} Side
  * @typedef {import('./simulator.js').Simulator} Simulator
  * @typedef {{format: string, seed: string, tablesPerDeal: number, maxTurns: number, teamPool: number,
- *   rewards: Record<string, number>, accelerate: boolean}} Config
+ *   teams: import('./teams.js').TeamFile[], rewards: Record<string, number>, accelerate: boolean, record?: boolean}} Config
  */
 
-/** What a seat earns comes in these parts, each with a weight. */
-export const REWARD_PARTS = ['win', 'faint', 'hp', 'status', 'turn'];
-export const OUTCOME = {playing: 0, terminated: 1, truncated: 2, lost: 3};
 const NAMES = ['First', 'Second'];
-export const SEATS = NAMES.length;
 const MOST_PASSES = 8; // in a row, of seats with nothing to decide
-const [WIN, FAINT, HP, STATUS, TURN] = [0, 1, 2, 3, 4];
 
 /** What all tables of a process share: the format, its data and its teams. */
 export class Rules {
   /** @param {Simulator} simulator @param {Config} config */
   constructor(simulator, config) {
-    const {Dex} = simulator, format = Dex.formats.get(config.format);
-    this.simulator = simulator;
+    const {Dex} = simulator, format = findFormat(simulator, config.format);
     this.config = config;
     this.seed = BigInt(config.seed);
-    const dex = Dex.forFormat(format);
-    this.lexicon = new Lexicon(Dex, dex);
+    this.lexicon = new Lexicon(Dex, Dex.forFormat(format));
     this.model = new DamageModel(this.lexicon);
     const fast = config.accelerate ? accelerate(simulator, format.id) : {Battle: simulator.Battle, reason: 'it is off'};
     this.Battle = fast.Battle;
     this.notAccelerated = fast.reason;
     this.format = format.id;
     this.weights = REWARD_PARTS.map(part => config.rewards[part] ?? 0);
-    /** @type {Map<number, string>} */
-    this.teams = new Map();
+    this.teams = new TeamBank(simulator, format, config.teams, this.seed, config.teamPool);
   }
 
-  /** A team of the pool; each is made when first wanted, the same in every process. @param {number} deal @param {number} game @param {number} seat */
-  team(deal, game, seat) {
-    const draw = key(this.seed, [DEAL, deal, game, seat, 0, 1]);
-    const number = Number(draw % BigInt(this.config.teamPool));
-    let team = this.teams.get(number);
-    if (team === undefined) {
-      const seed = simulatorSeed(key(this.seed, [BANK, number, 0, 0, 0, 0]));
-      const {Teams} = this.simulator;
-      team = Teams.pack(Teams.generate(this.format, {seed}));
-      this.teams.set(number, team);
-    }
-    return team;
-  }
-}
-
-/** What a seat has gained so far, in parts, and what of that was handed out. */
-class Account {
-  constructor() {
-    this.standing = new Float64Array(REWARD_PARTS.length);
-    this.paid = new Float64Array(REWARD_PARTS.length);
-  }
-
-  /** What was earned since the last time, weighted. @param {number[]} weights */
-  collect(weights) {
-    let sum = 0;
-    for (let i = 0; i < weights.length; i++) {
-      sum += weights[i] * (this.standing[i] - this.paid[i]);
-    }
-    this.paid.set(this.standing);
-    return sum;
+  /** What a process says of itself once it has understood its rules. @param {string} simulator its version */
+  introduction(simulator) {
+    return {
+      simulator, node: process.version, schema: schemaHash, view: VIEW_BYTES, row: ROW_BYTES, ended: ENDED_BYTES,
+      notAccelerated: this.notAccelerated,
+    };
   }
 }
 
@@ -86,7 +57,7 @@ export class Table {
     const {tablesPerDeal} = rules.config;
     const deal = Math.floor(number / tablesPerDeal), swapped = number % tablesPerDeal % 2;
     const seed = simulatorSeed(key(rules.seed, [DEAL, deal, game, 0, 0, 0]));
-    const [first, second] = [0, 1].map(seat => rules.team(deal, game, seat ^ swapped));
+    const [first, second] = [0, 1].map(seat => rules.teams.draw(deal, game, seat ^ swapped));
     this.rules = rules;
     this.number = number;
     this.game = game;
@@ -150,22 +121,13 @@ export class Table {
   play(seat, action) {
     const side = this.side(seat), request = /** @type {Request} */ (side.activeRequest);
     this.decisions[seat]++;
-    const choice = request.teamPreview ? this.pick(seat, request, action) : choiceText(request, action);
+    const choice = choose(request, this.picked[seat], action);
     if (choice === '') return;
     if (this.battle.choose(side.id, choice)) {
       this.refused[seat] = 0;
     } else {
       this.refuse(seat, side, choice, action);
     }
-  }
-
-  /** The next pick of a team preview; a choice once it is complete. @param {number} seat @param {Request} request @param {number} action */
-  pick(seat, request, action) {
-    const picked = this.picked[seat];
-    picked.push(action - FIRST_SWITCH);
-    if (picked.length < previewSize(request)) return '';
-    const rest = request.side.pokemon.map((_, i) => i).filter(i => !picked.includes(i));
-    return `team ${[...picked, ...rest].map(i => i + 1).join('')}`;
   }
 
   /** The simulator did not take a choice: it is asked again, without it. @param {number} seat @param {Side} side @param {string} choice @param {number} action */
@@ -195,14 +157,16 @@ export class Table {
       }
       return {hp, fainted, ill};
     });
-    for (let seat = 0; seat < 2; seat++) {
-      const mine = totals[seat], theirs = totals[1 - seat], account = this.accounts[seat];
-      account.standing[FAINT] = theirs.fainted - mine.fainted;
-      account.standing[HP] = mine.hp - theirs.hp;
-      account.standing[STATUS] = theirs.ill - mine.ill;
-      account.standing[TURN] = -this.battle.turn;
-      account.standing[WIN] = this.battle.ended && this.winner() >= 0 ? (this.winner() === seat ? 1 : -1) : 0;
+    const winner = this.battle.ended ? this.winner() : -1;
+    for (let seat = 0; seat < SEATS; seat++) {
+      const won = winner < 0 ? 0 : winner === seat ? 1 : -1;
+      this.accounts[seat].update(totals[seat], totals[1 - seat], this.battle.turn, won);
     }
+  }
+
+  /** How many turns it has had. */
+  get turns() {
+    return this.battle.turn;
   }
 
   /** The seat that won, -1 for none. */

@@ -17,6 +17,19 @@ const [ASLEEP, BADLY_POISONED] = ['slp', 'tox'].map(name => STATUS.get(name));
 const LAYERED = 3; // the first conditions of a side pile up: spikes, toxic spikes, stealth rock
 const ONE_TURN = ['protected', 'endure', 'flinched'];
 
+/**
+ * The lines of a log that everybody is told; after `|split|` comes one for a side alone, then the public one.
+ * @param {string[]} log @param {number} [from] @returns {string[]}
+ */
+export function publicLines(log, from = 0) {
+  const lines = [];
+  for (let at = from; at < log.length; at++) {
+    if (log[at].startsWith('|split|')) at += 2;
+    if (at < log.length) lines.push(log[at]);
+  }
+  return lines;
+}
+
 /** Reads the log of one battle as it grows. */
 export class Tracker {
   /** @param {Lexicon} lexicon */
@@ -36,29 +49,19 @@ export class Tracker {
 
   /** @param {string[]} log read what was added since the last time */
   read(log) {
-    let at = this.position;
-    const end = log.length;
-    while (at < end) {
-      const line = log[at];
-      if (line.startsWith('|split|')) {
-        at += 2;
-        if (at < end) this.line(log[at]);
-      } else {
-        this.line(line);
-      }
-      at++;
-    }
-    this.position = end;
+    for (const line of publicLines(log, this.position)) this.line(line);
+    this.position = log.length;
   }
 
-  /** @param {string} line */
+  /** Read one line that everybody, or this player, is told; whether it means anything. @param {string} line */
   line(line) {
-    if (line.charCodeAt(0) !== 124 || line.length < 4) return;
+    if (line.charCodeAt(0) !== 124 || line.length < 4) return false;
     const parts = line.split('|');
     const handler = HANDLERS[parts[1]];
-    if (handler === undefined) return;
+    if (handler === undefined) return false;
     handler(this, parts);
     if (parts.length > 4 && line.includes('[from] ')) this.reveal(parts);
+    return true;
   }
 
   /** @param {string | undefined} ident such as `p1a: Name` @returns {PublicSide} */
@@ -132,12 +135,7 @@ export class Tracker {
     const ident = parts[2], details = (parts[3] ?? '').split(', ');
     const side = this.side(ident), before = side.active, name = ident.slice(ident.indexOf(': ') + 2);
     const species = this.lexicon.species(details[0]);
-    let mon = side.byName.get(name);
-    if (!mon) {
-      mon = new Mon(side.mons.length, name, species);
-      side.byName.set(name, mon);
-      side.mons.push(mon);
-    }
+    const mon = side.byName.get(name) ?? side.appear(name, species);
     if (unmasked && before) {
       mon.boosts.set(before.boosts);
       mon.low = before.low;
@@ -157,6 +155,7 @@ export class Tracker {
     if (!unmasked) {
       this.condition(mon, parts[4]);
       mon.hpBefore = mon.hp;
+      mon.fainted = false; // where it seemed to have fainted, that was an illusion of it
     }
     side.active = mon;
     mon.revision++;

@@ -6,14 +6,17 @@ import {test} from 'node:test';
 
 import {accelerate, VERIFIED_FORMATS} from '../src/accelerator.js';
 import {pick, Stream} from '../src/random.js';
-import {OUTCOME, Table} from '../src/table.js';
+import {OUTCOME} from '../src/account.js';
+import {Table} from '../src/table.js';
 import {makeRules, simulator} from './simulator.js';
+import {MEADOW, SHORE} from './squads.js';
 
 const BATTLES = Number(process.env.MAPLE_BATTLES ?? 2);
 
 /** The hash of a battle's log, without the hour at which it was played. @param {string} format @param {boolean} fast @param {number} number */
 function logHash(format, fast, number) {
-  const rules = makeRules({format, accelerate: fast, maxTurns: 1000, seed: '11'}), stream = new Stream(number + 1);
+  const teams = simulator.Dex.formats.get(format).team ? [] : [{file: 'meadow', text: MEADOW}, {file: 'shore', text: SHORE}];
+  const rules = makeRules({format, teams, accelerate: fast, maxTurns: 1000, seed: '11'}), stream = new Stream(number + 1);
   assert.equal(rules.notAccelerated === '', fast, rules.notAccelerated);
   const table = new Table(rules, number, 0);
   for (table.update(); table.outcome === OUTCOME.playing; table.update()) {

@@ -8,7 +8,8 @@ import {Lane} from '../src/lane.js';
 import {Lexicon} from '../src/lexicon.js';
 import {pick, Stream} from '../src/random.js';
 import {place, VIEW_BYTES} from '../src/schema.js';
-import {OUTCOME, Table} from '../src/table.js';
+import {OUTCOME} from '../src/account.js';
+import {Table} from '../src/table.js';
 import {Tracker} from '../src/tracker.js';
 import {makeRules, simulator} from './simulator.js';
 

@@ -1,0 +1,94 @@
+/**
+ * What a wave carries: a row for each waiting decision, a record for each finished game.
+ *
+ * A row is a header and a view; a record of a finished game is a header, its figures and, for a game that was cut off,
+ * what each seat was left with. Both carry the wave's epoch.
+ */
+
+import {OUTCOME, REWARD_PARTS, SEATS} from './account.js';
+import {VIEW_BYTES} from './schema.js';
+
+/**
+ * A table as a frame reads it, wherever its battle is played.
+ * @typedef {{number: number, game: number, outcome: number, refusals: number, turns: number, masks: number[], decisions: number[],
+ *   accounts: import('./account.js').Account[], anomalies: object[], winner(): number, reward(seat: number): number,
+ *   write(seat: number, u8: Uint8Array, u16: Uint16Array, at: number): void}} Seen
+ */
+
+export const ROW_HEADER = 32, ROW_BYTES = ROW_HEADER + VIEW_BYTES;
+const PARTS = REWARD_PARTS.length;
+const ENDED_HEADER = 40 + SEATS * PARTS * 4;
+export const ENDED_BYTES = Math.ceil(ENDED_HEADER / 8) * 8 + SEATS * VIEW_BYTES;
+const ENDED_VIEWS = ENDED_BYTES - SEATS * VIEW_BYTES;
+
+/** The buffers of a lane's waves, and what they count. */
+export class Frame {
+  /** @param {number} tables @param {number[]} weights of the parts of the reward */
+  constructor(tables, weights) {
+    this.weights = weights;
+    this.epoch = 0;
+    this.rows = 0;
+    this.endedRows = 0;
+    this.battles = 0;
+    this.refusals = 0;
+    /** @type {[number, number][]} table and seat of each row */
+    this.waiting = [];
+    /** @type {object[]} */
+    this.anomalies = [];
+    this.rowBuffer = Buffer.alloc(tables * SEATS * ROW_BYTES);
+    this.endedBuffer = Buffer.alloc(tables * ENDED_BYTES);
+    this.u8 = new Uint8Array(this.rowBuffer.buffer, this.rowBuffer.byteOffset, this.rowBuffer.length);
+    this.u16 = new Uint16Array(this.rowBuffer.buffer, this.rowBuffer.byteOffset, this.rowBuffer.length >> 1);
+    this.lastU8 = new Uint8Array(this.endedBuffer.buffer, this.endedBuffer.byteOffset, this.endedBuffer.length);
+    this.lastU16 = new Uint16Array(this.endedBuffer.buffer, this.endedBuffer.byteOffset, this.endedBuffer.length >> 1);
+  }
+
+  /** Begin the next wave. */
+  begin() {
+    this.epoch++;
+    this.rows = this.endedRows = 0;
+    this.waiting.length = 0;
+  }
+
+  /** The waiting decision of a seat. @param {Seen} table @param {number} at its place in the lane @param {number} seat */
+  addRow(table, at, seat) {
+    const base = this.rows * ROW_BYTES, buffer = this.rowBuffer;
+    buffer.writeUInt32LE(this.epoch, base);
+    buffer.writeInt32LE(table.number, base + 4);
+    buffer.writeUInt32LE(table.game, base + 8);
+    buffer.writeUInt32LE(table.decisions[seat], base + 12);
+    buffer.writeFloatLE(table.reward(seat), base + 16);
+    buffer.writeUInt32LE(seat, base + 20);
+    table.write(seat, this.u8, this.u16, base + ROW_HEADER);
+    this.waiting.push([at, seat]);
+    this.rows++;
+  }
+
+  /** A finished game. @param {Seen} table */
+  addEnded(table) {
+    const base = this.endedRows * ENDED_BYTES, buffer = this.endedBuffer;
+    buffer.fill(0, base, base + ENDED_BYTES);
+    buffer.writeUInt32LE(this.epoch, base);
+    buffer.writeInt32LE(table.number, base + 4);
+    buffer.writeUInt32LE(table.game, base + 8);
+    buffer.writeInt16LE(table.outcome, base + 12);
+    buffer.writeInt16LE(table.winner(), base + 14);
+    buffer.writeUInt16LE(Math.min(65535, table.turns), base + 16);
+    buffer.writeUInt16LE(Math.min(65535, table.refusals), base + 18);
+    for (let seat = 0; seat < SEATS; seat++) {
+      buffer.writeFloatLE(table.reward(seat), base + 20 + 4 * seat);
+      buffer.writeUInt32LE(table.decisions[seat], base + 28 + 4 * seat);
+      for (let part = 0; part < PARTS; part++) {
+        const earned = table.accounts[seat].paid[part] * this.weights[part];
+        buffer.writeFloatLE(earned, base + 40 + 4 * (seat * PARTS + part));
+      }
+      if (table.outcome === OUTCOME.truncated && table.masks[seat]) {
+        table.write(seat, this.lastU8, this.lastU16, base + ENDED_VIEWS + seat * VIEW_BYTES);
+      }
+    }
+    this.endedRows++;
+    this.battles++;
+    this.refusals += table.refusals;
+    this.anomalies.push(...table.anomalies);
+  }
+}

@@ -1,0 +1,113 @@
+/** Battles on real servers, as tables: one or both seats are ours. */
+
+import {Account, OUTCOME, SEATS} from './account.js';
+import {toKey} from './lexicon.js';
+import {ProtocolSeat} from './protocol.js';
+
+/**
+ * @typedef {import('./connection.js').Connection} Connection
+ * @typedef {import('./table.js').Rules} Rules
+ */
+
+/** A battle that a server plays. */
+export class RemoteTable {
+  /** @param {Rules} rules @param {number} number @param {number} game @param {boolean} both whether both seats are ours */
+  constructor(rules, number, game, both) {
+    this.rules = rules;
+    this.number = number;
+    this.game = game;
+    this.seats = both ? [new ProtocolSeat(rules), new ProtocolSeat(rules)] : [new ProtocolSeat(rules)];
+    /** @type {Connection[]} of our seats, once they are on their way to a battle */
+    this.users = [];
+    this.room = '';
+    this.outcome = OUTCOME.playing;
+    this.heard = Date.now();
+    this.accounts = Array.from({length: SEATS}, () => new Account());
+    /** @type {object[]} */
+    this.anomalies = [];
+  }
+
+  /** What a seat's user hears in the battle's room. @param {number} seat @param {string[]} lines */
+  hear(seat, lines) {
+    this.heard = Date.now();
+    for (const line of lines) this.seats[seat].hear(line);
+    const {result, idle} = this.seats[seat];
+    if (result !== null) this.outcome = OUTCOME.terminated;
+    else if (idle) this.tell(seat, this.seats[seat].answer(-1));
+    else if (this.tooLong) this.outcome = OUTCOME.truncated;
+  }
+
+  /** Whether a seat has played for too long; against others that is theirs to say. @param {ProtocolSeat} seat */
+  spent({tracker}) {
+    return this.seats.length === SEATS && tracker.turn > this.rules.config.maxTurns;
+  }
+
+  /** Whether both seats have, and know where they stand. */
+  get tooLong() {
+    return this.seats.every(seat => seat.asked && this.spent(seat));
+  }
+
+  /** @param {number} seat @param {number} action */
+  play(seat, action) {
+    this.tell(seat, this.seats[seat].answer(action));
+  }
+
+  /** @param {number} seat @param {string} text */
+  tell(seat, text) {
+    if (text) this.users[seat].send(this.room, text);
+  }
+
+  /** Leave the battle; one that goes on is given up. */
+  leave() {
+    if (!this.room) return;
+    if (this.outcome !== OUTCOME.terminated) this.tell(0, '/forfeit');
+    for (let seat = 0; seat < this.seats.length; seat++) this.tell(seat, '/noreply /leave');
+    for (const {errors} of this.seats) {
+      for (const error of errors) this.anomalies.push({kind: 'refused', table: this.number, game: this.game, room: this.room, error});
+    }
+  }
+
+  get turns() {
+    return this.seats[0].tracker.turn;
+  }
+
+  get masks() {
+    // A seat whose time is up waits for the other to hear of it too.
+    return this.of(seat => (this.outcome === OUTCOME.playing && this.spent(seat) ? 0 : seat.mask));
+  }
+
+  get decisions() {
+    return this.of(seat => seat.decisions);
+  }
+
+  get refusals() {
+    return this.seats.reduce((sum, {refusals}) => sum + refusals, 0);
+  }
+
+  /** A figure of each seat, 0 for one that is not ours. @param {(seat: ProtocolSeat) => number} figure */
+  of(figure) {
+    return [0, 1].map(seat => (seat < this.seats.length ? figure(this.seats[seat]) : 0));
+  }
+
+  /** The seat that won, -1 for none. */
+  winner() {
+    const {result} = this.seats.find(({result: each}) => each !== null) ?? {result: null};
+    if (!result) return -1;
+    const won = this.users.findIndex(({name}) => toKey(name) === toKey(result));
+    return won < 0 && this.users.length < SEATS ? 1 : won;
+  }
+
+  /** @param {number} seat what it earned since it was last told */
+  reward(seat) {
+    if (seat < this.seats.length) {
+      const [mine, theirs] = this.seats[seat].standing(), winner = this.winner();
+      this.accounts[seat].update(mine, theirs, this.turns, winner < 0 ? 0 : winner === seat ? 1 : -1);
+    }
+    return this.accounts[seat].collect(this.rules.weights);
+  }
+
+  /** @param {number} seat @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */
+  write(seat, u8, u16, at) {
+    this.seats[seat].write(u8, u16, at);
+  }
+}

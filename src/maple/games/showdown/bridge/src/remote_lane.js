@@ -1,0 +1,98 @@
+/** Remote tables in waves: whatever waits goes out, as soon as the last wave was answered. */
+
+import {OUTCOME, SEATS} from './account.js';
+import {Frame} from './frame.js';
+import {RemoteTable} from './remote.js';
+
+/**
+ * @typedef {import('./pairs.js').Pairs} Pairs
+ * @typedef {import('./listener.js').Listener} Listener
+ * @typedef {import('./table.js').Rules} Rules
+ */
+
+/** Tables that do not wait for each other. */
+export class RemoteLane extends Frame {
+  /**
+   * @param {Rules} rules @param {number[]} numbers @param {number[]} games the first game of each table
+   * @param {Pairs | Listener} venue @param {boolean} both whether both seats are ours @param {() => void} send the wave that is ready
+   */
+  constructor(rules, numbers, games, venue, both, send) {
+    super(numbers.length, rules.weights);
+    this.rules = rules;
+    this.venue = venue;
+    this.both = both;
+    this.send = send;
+    this.out = false; // whether a wave waits for its answer
+    this.planned = false;
+    this.tables = numbers.map((number, i) => new RemoteTable(rules, number, games[i] ?? 0, both));
+    /** @type {RemoteTable[]} of each row: while the answer is on its way, another battle may begin at its place */
+    this.asked = [];
+    /** @type {RemoteTable[]} that are to be told of */
+    this.ended = [];
+    for (const table of this.tables) venue.seat(table);
+  }
+
+  /** A table heard something. @param {RemoteTable} table */
+  moved(table) {
+    if (!this.tables.includes(table)) return;
+    if (table.outcome !== OUTCOME.playing) this.replace(table);
+    this.plan();
+  }
+
+  /** @param {RemoteTable} table */
+  lost(table) {
+    if (!this.tables.includes(table)) return;
+    table.outcome = OUTCOME.lost;
+    this.replace(table);
+    this.plan();
+  }
+
+  /** A battle is over: another begins at its table. @param {RemoteTable} table */
+  replace(table) {
+    this.ended.push(table);
+    const next = new RemoteTable(this.rules, table.number, table.game + 1, this.both);
+    this.tables[this.tables.indexOf(table)] = next;
+    table.leave();
+    this.venue.free(table);
+    this.venue.seat(next);
+  }
+
+  /** Send a wave once everything that has arrived is read. */
+  plan() {
+    if (this.out || this.planned) return;
+    this.planned = true;
+    setImmediate(() => {
+      this.planned = false;
+      this.flush(false);
+    });
+  }
+
+  /** Send what waits; with `idle`, also nothing. Against ourselves, an end waits for a decision to go with it. @param {boolean} idle */
+  flush(idle) {
+    const waits = this.tables.some(table => table.masks.some(mask => mask));
+    if (this.out || !(waits || idle || (this.ended.length && !this.both))) return;
+    this.begin();
+    this.asked.length = 0;
+    for (const table of this.ended.splice(0, this.tables.length)) this.addEnded(table);
+    this.tables.forEach((table, at) => {
+      const {masks} = table;
+      for (let seat = 0; seat < SEATS; seat++) {
+        if (!masks[seat]) continue;
+        this.addRow(table, at, seat);
+        this.asked.push(table);
+      }
+    });
+    this.out = true;
+    this.send();
+  }
+
+  /** The answer to the last wave. @param {(row: number) => number} action */
+  play(action) {
+    this.out = false;
+    this.waiting.forEach(([at, seat], row) => {
+      const table = this.asked[row];
+      if (this.tables[at] === table && table.masks[seat]) table.play(seat, action(row));
+    });
+    this.plan();
+  }
+}

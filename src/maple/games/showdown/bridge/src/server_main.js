@@ -1,0 +1,110 @@
+/**
+ * A bridge process that plays on real servers: `node server_main.js MODULES INPUT OUTPUT BLOCK`, as main.js.
+ *
+ * The same commands and the same waves; the battles are elsewhere, so here everything waits for messages.
+ */
+
+import {Socket} from 'node:net';
+
+import {ANSWER, Channel, COMMAND, CommandReader} from './channel.js';
+import {loadSockets} from './connection.js';
+import {Listener} from './listener.js';
+import {Pairs} from './pairs.js';
+import {RemoteLane} from './remote_lane.js';
+import {loadSimulator} from './simulator.js';
+import {Rules} from './table.js';
+import {RulesError} from './teams.js';
+
+/**
+ * @typedef {import('./channel.js').Command} Command
+ * @typedef {import('./remote.js').RemoteTable} RemoteTable
+ * @typedef {import('./table.js').Config & {servers: import('./pairs.js').ServerConfig[], name: string}} Config
+ */
+
+const IDLE_MS = 10_000; // a sign of life where nobody challenges
+
+/** The process's state: its rules, where it plays and its lanes. */
+class ServerBridge {
+  /** @param {Channel} channel @param {string} modules */
+  constructor(channel, modules) {
+    this.channel = channel;
+    this.modules = modules;
+    this.simulator = loadSimulator(modules);
+    /** @type {Map<number, RemoteLane>} */
+    this.lanes = new Map();
+    /** @type {Rules | null} */
+    this.rules = null;
+    /** @type {Pairs | Listener | null} */
+    this.venue = null;
+    this.tables = 0;
+  }
+
+  /** @param {Command} command */
+  async obey({kind, lane, epoch, body}) {
+    if (kind === COMMAND.configure) await this.configure(JSON.parse(body.toString()).rules);
+    else if (kind === COMMAND.assign) this.assign(lane, JSON.parse(body.toString()));
+    else if (kind === COMMAND.act) this.act(lane, epoch, body);
+    else if (kind === COMMAND.stop) process.exit(0);
+  }
+
+  /** @param {Config} config */
+  async configure(config) {
+    const rules = new Rules(this.simulator, config), Sockets = loadSockets(this.modules);
+    const owner = {
+      began: () => {},
+      moved: (/** @type {RemoteTable} */ table) => this.lanes.forEach(lane => lane.moved(table)),
+      lost: (/** @type {RemoteTable} */ table, /** @type {string} */ reason) => {
+        this.channel.tell(ANSWER.note, {kind: 'dropped', table: table.number, game: table.game, reason});
+        this.lanes.forEach(lane => lane.lost(table));
+      },
+      fatal: (/** @type {RulesError} */ error) => this.fail(error),
+    };
+    this.venue = config.name
+      ? new Listener(Sockets, rules, config.servers[0], config.name, owner) : new Pairs(Sockets, rules, config.servers, owner);
+    this.rules = rules;
+    await this.venue.open();
+    this.channel.tell(ANSWER.ready, rules.introduction(this.simulator.version));
+    if (config.name) setInterval(() => this.lanes.forEach(lane => lane.flush(true)), IDLE_MS);
+  }
+
+  /** @param {number} number @param {{tables: number[], games: number[], at: number}} task */
+  assign(number, {tables, games, at}) {
+    const {rules, venue} = this;
+    if (!rules || !venue) throw new Error('tables were assigned before the rules');
+    this.tables += tables.length;
+    if (this.tables > venue.capacity) throw new RulesError({kind: 'capacity', tables: this.tables, capacity: venue.capacity});
+    /** @type {RemoteLane} */
+    const lane = new RemoteLane(rules, tables, games, venue, venue instanceof Pairs, () => {
+      for (const anomaly of lane.anomalies.splice(0)) this.channel.tell(ANSWER.note, anomaly);
+      this.channel.wave(number, lane, at, 0);
+    });
+    this.lanes.set(number, lane);
+  }
+
+  /** @param {number} number @param {number} epoch @param {Buffer} body an action of two bytes for each row */
+  act(number, epoch, body) {
+    const lane = this.lanes.get(number);
+    if (!lane || epoch !== lane.epoch || body.length !== 2 * lane.rows) throw new Error(`actions for wave ${epoch} of lane ${number}`);
+    lane.play(row => body.readInt16LE(2 * row));
+  }
+
+  /** @param {unknown} error */
+  fail(error) {
+    const crashed = {kind: 'crashed', message: error instanceof Error ? error.stack : String(error)};
+    this.channel.tell(ANSWER.failed, error instanceof RulesError ? error.content : crashed);
+    process.exit(1);
+  }
+}
+
+function main() {
+  const [modules, input, output, block] = process.argv.slice(2);
+  const bridge = new ServerBridge(new Channel(Number(input), Number(output), Number(block)), modules ?? '');
+  const reader = new CommandReader(), source = new Socket({fd: Number(input), readable: true, writable: false});
+  let turn = Promise.resolve();
+  source.on('data', chunk => {
+    for (const command of reader.read(chunk)) turn = turn.then(() => bridge.obey(command)).catch(error => bridge.fail(error));
+  });
+  source.on('close', () => process.exit(0)); // the owner is gone
+}
+
+main();

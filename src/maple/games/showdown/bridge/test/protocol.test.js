@@ -1,0 +1,108 @@
+/** A player's own lines against the simulator beside it: the same views, decision for decision. */
+
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+
+import {OUTCOME} from '../src/account.js';
+import {pick, Stream} from '../src/random.js';
+import {ProtocolSeat} from '../src/protocol.js';
+import {place, schema, VIEW_BYTES} from '../src/schema.js';
+import {Table} from '../src/table.js';
+import {makeRules, simulator} from './simulator.js';
+import {MEADOW, SHORE} from './squads.js';
+
+const BATTLES = Number(process.env.MAPLE_BATTLES ?? 3);
+
+/** What a server sends to a player of the lines that were added. @param {string[]} log @param {number} from @param {number} seat */
+function linesFor(log, from, seat) {
+  const lines = [];
+  for (let at = from; at < log.length; at++) {
+    if (log[at].startsWith('|split|')) {
+      lines.push(log[at].endsWith(`p${seat + 1}`) ? log[at + 1] : log[at + 2]);
+      at += 2;
+    } else {
+      lines.push(log[at]);
+    }
+  }
+  return lines.filter(line => line);
+}
+
+/** Where two views differ, by the schema's names. @param {Uint8Array} a @param {Uint8Array} b */
+function differences(a, b) {
+  const found = [];
+  for (const {name, repeat, fields} of schema.groups) {
+    const {at, stride, field} = place(name);
+    for (let i = 0; i < repeat; i++) {
+      for (const {name: inner, type, count} of fields) {
+        const first = at + i * stride + field[inner], length = (count ?? 1) * (type === 'u16' ? 2 : 1);
+        if (a.subarray(first, first + length).some((value, k) => value !== b[first + k])) found.push(`${name}[${i}].${inner}`);
+      }
+    }
+  }
+  return found;
+}
+
+/** @param {(u8: Uint8Array, u16: Uint16Array, at: number) => void} write */
+function viewBy(write) {
+  const u8 = new Uint8Array(VIEW_BYTES);
+  write(u8, new Uint16Array(u8.buffer), 0);
+  return u8;
+}
+
+/** @param {string} format @param {boolean} requestFirst @param {number} number @returns {number} decisions compared */
+function compare(format, requestFirst, number) {
+  const teams = simulator.Dex.formats.get(format).team ? [] : [{file: 'meadow', text: MEADOW}, {file: 'shore', text: SHORE}];
+  const table = new Table(makeRules({format, teams, seed: '29'}), number, 0), stream = new Stream(number + 1);
+  const seats = [new ProtocolSeat(table.rules), new ProtocolSeat(table.rules)], told = [0, 0];
+  /** @type {(object | null)[]} */
+  const requested = [null, null];
+  let compared = 0;
+  for (table.update(); table.outcome === OUTCOME.playing; table.update()) {
+    for (const seat of [0, 1]) {
+      const request = table.side(seat).activeRequest, lines = linesFor(table.battle.log, told[seat], seat);
+      const fresh = request && request !== requested[seat] ? [`|request|${JSON.stringify(request)}`] : [];
+      for (const line of requestFirst ? [...fresh, ...lines] : [...lines, ...fresh]) seats[seat].hear(line);
+      told[seat] = table.battle.log.length;
+      requested[seat] = request;
+      if (!table.masks[seat]) continue;
+      const expected = viewBy((u8, u16, at) => table.write(seat, u8, u16, at));
+      const seen = viewBy((u8, u16, at) => seats[seat].write(u8, u16, at));
+      assert.deepEqual(differences(expected, seen), [], `${format}, battle ${number}, turn ${table.battle.turn}, seat ${seat}`);
+      assert.equal(seats[seat].mask, table.masks[seat]);
+      compared++;
+    }
+    const masks = [...table.masks];
+    for (const seat of [0, 1]) {
+      if (!masks[seat] || table.battle.ended) continue;
+      const action = pick(masks[seat], stream), before = table.refusals;
+      seats[seat].answer(action);
+      table.play(seat, action);
+      if (table.refusals > before) {
+        const {activeRequest, choice} = table.side(seat);
+        seats[seat].hear(`|error|[${activeRequest?.update ? 'Unavailable' : 'Invalid'} choice] ${choice.error}`);
+        requested[seat] = null;
+      }
+    }
+  }
+  for (const seat of [0, 1]) {
+    for (const line of linesFor(table.battle.log, told[seat], seat)) seats[seat].hear(line);
+    const winner = table.winner();
+    if (table.outcome === OUTCOME.terminated) assert.equal(seats[seat].result, winner < 0 ? '' : ['First', 'Second'][winner]);
+    const [mine, theirs] = seats[seat].standing();
+    for (const [side, standing] of [[seat, mine], [1 - seat, theirs]]) {
+      const all = table.side(/** @type {number} */ (side)).pokemon;
+      assert.equal(/** @type {any} */ (standing).fainted, all.filter(pokemon => pokemon.fainted).length);
+    }
+  }
+  return compared;
+}
+
+for (const format of ['gen9randombattle', 'gen9ou', 'gen9bssfactory', 'gen8randombattle', 'gen7randombattle', 'gen4randombattle', 'gen1randombattle']) {
+  for (const requestFirst of [false, true]) {
+    test(`${format}: views from a player's lines are the simulator's${requestFirst ? ', whatever comes first' : ''}`, () => {
+      let compared = 0;
+      for (let number = 0; number < BATTLES; number++) compared += compare(format, requestFirst, number);
+      assert.ok(compared > 20 * BATTLES);
+    });
+  }
+}

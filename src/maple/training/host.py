@@ -1,0 +1,58 @@
+"""An agent that plays whoever challenges it on a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maple.arena.node import NodeArena
+from maple.core.step import Outcome
+from maple.games.contract import Game
+from maple.training.evaluate import Player
+
+__all__ = ["PATIENCE_S", "host_battles", "played", "win_interval"]
+
+PATIENCE_S = 60.0  # without a word from the bridge, which reports every ten seconds even if nobody challenges
+
+
+def host_battles(
+    game: Game,
+    player: Player,
+    at_a_time: int,
+    seed: int,
+    opened: Callable[[], None],
+    ended: Callable[[NDArray[Any]], bool],
+) -> None:
+    """Play seat 0 of every battle that `game`'s server brings, until `ended` answers False.
+
+    `opened` is called once the server has taken the agent's name, `ended` with the figures of battles that are over,
+    lost ones among them, and now and then with none.
+    """
+    with closing(NodeArena(game, at_a_time, seed, processes=1, check=False, timeout_s=PATIENCE_S)) as arena:
+        opened()
+        while True:
+            step = arena.recv()
+            if not ended(step.ended.figures):
+                return
+            rows = len(step.keys)
+            arena.send(player(step.view, step.keys, seed) if rows else np.zeros(0, np.int32))
+
+
+def played(figures: NDArray[Any]) -> NDArray[np.float64]:
+    """What the agent made of battles that were not lost on the way: 1 for a win, 0.5 for a tie."""
+    whole = figures["how"] != Outcome.LOST
+    score: NDArray[np.float64] = figures["score"][whole, 0].astype(np.float64)
+    return score
+
+
+def win_interval(score: NDArray[np.float64]) -> tuple[float, float]:
+    """Wilson's 95 % interval for a win rate, which is right for few battles and for nearly all won."""
+    n, z = len(score), 1.96
+    rate = float(score.mean())
+    middle, spread = rate + z * z / (2 * n), z * (rate * (1 - rate) / n + z * z / (4 * n * n)) ** 0.5
+    low, high = (middle - spread) / (1 + z * z / n), (middle + spread) / (1 + z * z / n)
+    return max(0.0, low), min(1.0, high)

@@ -1,0 +1,74 @@
+"""A battle written down: the viewer's own form, and text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from maple.cli.showdown import show_battle
+from maple.games.showdown.show import readable, replay_html, replay_log
+
+LINES = [
+    "|player|p1|First|1|",
+    "|player|p2|Second|2|",
+    "|tier|[Gen 9] Test",
+    "|switch|p1a: Rex|Arcanine, M|100/100",
+    "|turn|1",
+    "|move|p1a: Rex|Flare Blitz|p2a: Fern",
+    "|-supereffective|p2a: Fern",
+    "|-damage|p2a: Fern|0 fnt",
+    "|-damage|p1a: Rex|67/100|[from] Recoil",
+    "|faint|p2a: Fern",
+    "|-message|First </script> is not renamed here",
+    "|win|First",
+]
+
+
+def test_names_are_put_where_players_are_named_only() -> None:
+    log = replay_log(LINES, ("One", "Two"))
+    assert "|player|p1|One|1|\n|player|p2|Two|2|" in log
+    assert log.endswith("|win|One\n")
+    assert "|-message|First" in log
+
+
+def test_a_page_holds_the_log_and_cannot_be_broken_by_it() -> None:
+    page = replay_html(replay_log(LINES, ("One", "Two")), "One & Two")
+    assert page.count("</script>") == 2
+    assert 'class="battle-log-data"' in page
+    assert "One &amp; Two" in page
+
+
+def test_sentences_say_what_happened() -> None:
+    assert readable("\n".join(LINES)).splitlines() == [
+        "p1 is First",
+        "p2 is Second",
+        "format: [Gen 9] Test",
+        "Rex (p1) comes in: Arcanine, M, 100/100",
+        "",
+        "Turn 1",
+        "Rex (p1) uses Flare Blitz at Fern (p2)",
+        "  it is super effective",
+        "  Fern (p2) is at 0",
+        "  Rex (p1) is at 67/100, by Recoil",
+        "  Fern (p2) faints",
+        "",
+        "First wins",
+    ]
+
+
+@pytest.mark.parametrize("battle_format", ["gen9randombattle", "gen7randombattle"])
+def test_a_whole_battle_is_written_and_repeats(tmp_path: Path, battle_format: str) -> None:
+    settings = [f"game.format={battle_format}"]
+    first = show_battle(None, "power", 5, tmp_path / "a", settings, None)
+    again = show_battle(None, "power", 5, tmp_path / "b", settings, None)
+    assert first["text"] == again["text"]
+    log = Path(first["log"]).read_text()
+    assert "|split|" not in log
+    assert "|player|p1|heuristic|" in log
+    winner = re.findall(r"^\|win\|(.+)$", log, re.MULTILINE)
+    assert winner == [["heuristic", "power"][first["score"].index(1.0)]]
+    assert log.count("|turn|") == first["turns"]
+    assert log.replace("</", "<\\/") in Path(first["html"]).read_text()
+    assert f"\n{winner[0]} wins\n" in Path(first["readable"]).read_text()
