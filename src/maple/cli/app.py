@@ -25,6 +25,7 @@ app = typer.Typer(
 
 def _add_commands() -> None:
     from maple.cli import (
+        balance,
         bench,
         compare,
         config,
@@ -35,6 +36,7 @@ def _add_commands() -> None:
         ladder,
         profile,
         runs,
+        show,
         showdown,
         train,
         tune,
@@ -44,11 +46,13 @@ def _add_commands() -> None:
     app.command("train")(train.train)
     app.command("eval")(evaluate.evaluate_run)
     app.command("ladder")(ladder.ladder)
+    app.command("show")(show.show)
     app.command("export")(export.export_run)
     app.command("compare")(compare.compare)
     app.command("profile")(profile.profile)
     app.command("tune")(tune.tune)
     app.command("doctor")(doctor.doctor)
+    bench.app.command("balance")(balance.balance)
     app.add_typer(bench.app, name="bench")
     app.add_typer(runs.app, name="runs")
     app.add_typer(config.app, name="config")

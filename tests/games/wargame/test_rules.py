@@ -11,9 +11,9 @@ from tests.games.wargame.match import SideBySide, wargame
 @pytest.mark.parametrize(
     ("options", "bot", "tables", "steps"),
     [
-        ({}, "random", 12, 260),
-        ({"armies": "drawn"}, "tactician", 10, 240),
-        ({"armies": "assault", "maps": ["ruins", "courtyard"]}, "greedy", 10, 240),
+        ({}, "random", 10, 200),
+        ({"armies": "drawn"}, "tactician", 8, 200),
+        ({"armies": "assault", "maps": ["ruins", "courtyard"]}, "greedy", 8, 200),
         ({"armies": "gunline,raiders", "missions": ["hunt"], "rounds": 3, "step_cap": 60}, "charger", 10, 160),
     ],
 )

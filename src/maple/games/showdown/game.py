@@ -15,6 +15,7 @@ from maple.core.spec import GameSpec, Metric
 from maple.core.step import Keys, Options, Outcome
 from maple.games.bridged import Program
 from maple.games.contract import Bot, Tables
+from maple.games.rewards import subtotals
 from maple.games.showdown import bots, encode, options
 from maple.games.showdown.runtime import find_node, installed_modules
 from maple.games.showdown.schema import BRIDGE, REWARD_PARTS, ended_dtype, load_schema, row_dtype
@@ -183,13 +184,12 @@ class ShowdownGame:
         whole = figures["how"] != Outcome.LOST
         figures, seat = figures[whole], seat[whole]
         games, count = np.arange(len(figures)), max(1, len(figures))
-        parts = figures["parts"][games, seat].sum(axis=0) / count
         return {
             "win_rate": float(figures["score"][games, seat].sum() / count),
             "turns": float(figures["turns"].sum() / count),
             "truncated": float((figures["how"] == Outcome.TRUNCATED).sum() / count),
             "refused": float(figures["refused"].sum() / count),
-            **{f"reward_{name}": float(value) for name, value in zip(REWARD_PARTS, parts, strict=True)},
+            **subtotals(REWARD_PARTS, figures["parts"], seat),
         }
 
 

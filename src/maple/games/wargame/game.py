@@ -26,7 +26,8 @@ from maple.games.wargame.content import (
     names_of,
 )
 from maple.games.wargame.scripts import SCRIPTS, weights
-from maple.games.wargame.show import show_view
+from maple.games.wargame.show import action_text, frame_text, show_view
+from maple.games.wargame.svg import picture
 
 __all__ = ["RewardSettings", "WargameGame", "WargameSettings"]
 
@@ -238,6 +239,16 @@ class WargameGame:
 
     def show(self, view: NDArray[np.uint64]) -> str:
         return show_view(view, self.book, self.roster)
+
+    def frame(self, table: Any) -> str:
+        return frame_text(table, self.book[0], self.roster)
+
+    def say(self, table: Any, action: int) -> str:
+        return action_text(table, action, self.roster)
+
+    def picture(self, table: Any) -> str:
+        board, mission = self.maps[int(table["board"])], self.missions[int(table["mission"])]
+        return picture(table, self.book[0], self.roster, f"map {board}, mission {mission}")
 
 
 def _scratch(tables: int = 1) -> NDArray[Any]:
