@@ -126,7 +126,9 @@ class WargameGame:
         cheapest = min(unit.body.points for unit in self.roster.units.values())
         if chosen.points < cheapest:
             raise GameError(f"game.points = {chosen.points} buys no squad; the cheapest of the roster costs {cheapest}")
-        weight, every = weights_and_intervals({name: getattr(chosen.rewards, name) for name in state.COMPONENTS})
+        earns = chosen.rewards
+        parts = (earns.win, earns.margin, earns.vp, earns.damage, earns.hold)
+        weight, every = weights_and_intervals(dict(zip(state.COMPONENTS, parts, strict=True)))
         self.rules = np.zeros(1, state.RULES)
         self.rules[0] = (
             chosen.rounds,
