@@ -30,7 +30,7 @@ _ORDERLY = {WAIT: -1.0, TACTIC: -1.0}
 _DAMAGE = {SHOT_VALUE: 1.0, CHARGE_VALUE: 1.0, NEAR: -0.05, VALUE: 1.0}
 SCRIPTS: dict[str, dict[int, float]] = {
     "charger": {NEAR: -1.0, RUSHES: -0.5, VALUE: 100.0, **_ORDERLY},
-    "greedy": {**_DAMAGE, CHARGE_VALUE: 0.5, RUSHES: -0.1, RISK: -0.75, **_ORDERLY},
+    "greedy": {**_DAMAGE, CHARGE_VALUE: 0.5, RUSHES: -0.1, RISK: -1.0, **_ORDERLY},
     "racer": {**_DAMAGE, GAIN: 6.0, PULL: 3.0, RISK: -0.4, **_ORDERLY},
     "tactician": {**_DAMAGE, GAIN: 6.0, PULL: 3.0, RISK: -0.3, CLASH: -0.15, FIRE: -0.1, WAIT: -1.0, TACTIC: 0.5},
 }
