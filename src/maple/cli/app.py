@@ -25,6 +25,7 @@ app = typer.Typer(
 
 def _add_commands() -> None:
     from maple.cli import (
+        balance,
         bench,
         compare,
         config,
@@ -51,6 +52,7 @@ def _add_commands() -> None:
     app.command("profile")(profile.profile)
     app.command("tune")(tune.tune)
     app.command("doctor")(doctor.doctor)
+    bench.app.command("balance")(balance.balance)
     app.add_typer(bench.app, name="bench")
     app.add_typer(runs.app, name="runs")
     app.add_typer(config.app, name="config")

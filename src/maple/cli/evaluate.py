@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate_run", "evaluation", "find_player", "print_comparison", "print_evaluations"]
 
 HANDS = {"rollout": 3000}  # by opponent, where they are slow
-GAME_HANDS = {"showdown": 400}
+GAME_HANDS = {"showdown": 400, "wargame": 400}
 DEFAULT_HANDS = 12_000
 EXTERNAL_GAMES = 200
 
@@ -57,7 +57,7 @@ def evaluation(
             )
         others = [find_player(name, game, runs_dir, team) for name in against]
         usual = GAME_HANDS.get(game.spec.name, DEFAULT_HANDS if game.spec.name in GAMES else EXTERNAL_GAMES)
-        count = hands or min((HANDS.get(name, usual) for name in against), default=usual)
+        count = hands or min((min(usual, HANDS.get(name, usual)) for name in against), default=usual)
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
             task = bar.add_task(f"playing {','.join(against) or game.spec.name}", total=count)
             result = evaluate(game, agent, others, count, seed, team, lambda done, _: bar.update(task, completed=done))
@@ -109,8 +109,9 @@ def _asked(agent: Agent, settings: list[str]) -> dict[str, Any]:
     return config.game
 
 
-def _columns(metric: str) -> dict[str, Callable[[dict[str, Any]], str]]:
-    """What a table of evaluations shows besides opponents, metric and interval, by the metric's kind of game."""
+def _columns(row: dict[str, Any]) -> dict[str, Callable[[dict[str, Any]], str]]:
+    """What a table of evaluations shows besides opponents, metric and interval, by the kind of game."""
+    metric = row["metric"]
     if metric == "points_per_hand":
         return {
             "foul": lambda row: f"{row['foul']:.1%}",
@@ -118,6 +119,17 @@ def _columns(metric: str) -> dict[str, Callable[[dict[str, Any]], str]]:
             "fantasyland": lambda row: f"{row['fantasyland_entry']:.1%}",
             "stay": lambda row: f"{row['fantasyland_stay']:.1%}",
             "hands": lambda row: f"{row['hands']:,}",
+        }
+    if "vp_margin" in row:
+        return {
+            "VP margin": lambda row: f"{row['vp_margin']:+.1f}",
+            "kills": lambda row: f"{row['kills']:.2f}",
+            "losses": lambda row: f"{row['losses']:.2f}",
+            "charges": lambda row: f"{row['charges']:.2f}",
+            "wipe-outs": lambda row: f"{row['end_wipe_out']:.0%}",
+            "full length": lambda row: f"{row['end_round_limit']:.0%}",
+            "cut off": lambda row: f"{row['end_step_cap']:.0%}",
+            "games": lambda row: f"{row['games']:,}",
         }
     length = "turns" if metric == "win_rate" else "length"
     return {
@@ -131,7 +143,7 @@ def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
     """A table of evaluations, an opponent a row."""
     metric = rows[0]["metric"]
     form = {"points_per_hand": "+.2f", "win_rate": ".1%"}.get(metric, ",.2f")
-    more = _columns(metric)
+    more = _columns(rows[0])
     cells = [
         [
             ", ".join(row["against"]) or "nobody",

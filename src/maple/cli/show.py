@@ -1,40 +1,144 @@
-"""`maple show`: a game for people to look at."""
+"""`maple show`: a game to look at, decision by decision, as text or as a picture; recorded and played again."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from maple.cli.options import GameArgument, JsonOption, RunsDirOption, SetOption
 from maple.cli.output import notes, print_json, results
-from maple.core.errors import GameError, nearest
+from maple.core.errors import ConfigError, GameError
+from maple.core.sources import load_config
+from maple.runs.store import write_atomically
+
+if TYPE_CHECKING:
+    from maple.arena.record import GameRecord, Moment
+    from maple.games.contract import Game
 
 __all__ = ["show"]
 
 
-def show(
-    game: GameArgument,
-    run: Annotated[str | None, typer.Option(help="Who plays the first seat [default: an opponent in the box].")] = None,
-    against: Annotated[str, typer.Option(help="Who plays the other: an opponent in the box or a run.")] = "heuristic",
-    seed: Annotated[int, typer.Option(min=0, help="Which game.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Where the files go [default: here].")] = None,
-    settings: SetOption = None,
-    runs_dir: RunsDirOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Play one game and write it down.
+def _players(game: Game, text: str | None, runs_dir: Path | None) -> list[Any]:
+    """A name and a way to choose for each seat."""
+    from maple.cli.evaluate import find_player
+    from maple.core.threads import Team
 
-    - `maple show showdown --run battles --seed 7` (a replay for Showdown's viewer, its log, and text)
-    """
-    if game != "showdown":
-        raise GameError(f"there is no way to show {game!r}; {nearest(game, ['showdown'])}")
+    names = [name.strip() for name in text.split(",")] if text else [game.spec.opponents[-1]]
+    names = names * game.spec.seats if len(names) == 1 else names
+    if len(names) != game.spec.seats:
+        raise ConfigError(f"--players names {len(names)} players; {game.spec.name} has {game.spec.seats} seats")
+    team = Team(1)
+    return [(name, find_player(name, game, runs_dir, team)) for name in names]
+
+
+def _frame(game: Game, moment: Moment, action: int, number: int) -> str:
+    """A decision and what was chosen, as text."""
+    from maple.games.contract import Readable, Watchable
+
+    head = f"── decision {number}, seat {int(moment.step.keys.seat[0])} "
+    if isinstance(game, Watchable):
+        return f"{head.ljust(60, '─')}\n{game.frame(moment.table)}\n→ {game.say(moment.table, action)}\n"
+    assert isinstance(game, Readable)
+    return f"{head.ljust(60, '─')}\n{game.show(moment.step.view[0])}\n→ action {action}\n"
+
+
+def _drawn(game: Game, moment: Moment) -> str:
+    from maple.games.contract import Watchable
+
+    if not isinstance(game, Watchable):
+        raise GameError(f"{game.spec.name} has no pictures; leave --svg out and read the frames")
+    return game.picture(moment.table)
+
+
+def _record(
+    name: str, settings: list[str] | None, players: str | None, seed: int, table: int, runs_dir: Path | None
+) -> GameRecord:
+    from maple.arena.record import record_game
+    from maple.games import make_game
+    from maple.games.bridged import Bridged
+    from maple.games.contract import Readable
+    from maple.games.external.game import ExternalGame
+
+    game = make_game(name, load_config(name, settings=settings).game)
+    if isinstance(game, Bridged | ExternalGame) or not isinstance(game, Readable):
+        raise GameError(f"{name} cannot be shown; ofc and wargame can")
+    with notes.status("playing") as status:
+        who = _players(game, players, runs_dir)
+        return record_game(game, who, seed, table, lambda n: status.update(f"playing, decision {n}"))
+
+
+def _show_battle(
+    players: str | None, seed: int, out: Path, settings: list[str], runs_dir: Path | None, json: bool
+) -> None:
+    """A battle is written as files that Showdown's own viewer opens."""
     from maple.cli.showdown import show_battle
 
-    found = show_battle(run, against, seed, out or Path(), settings or [], runs_dir)
+    names = [name.strip() for name in players.split(",")] if players else ["heuristic", "heuristic"]
+    if len(names) != 2:
+        raise ConfigError(f"--players names {len(names)} players; showdown has 2 seats")
+    found = show_battle((names[0], names[1]), seed, out, settings, runs_dir)
     if json:
         print_json({key: value for key, value in found.items() if key != "text"})
         return
     results.print(found["text"], markup=False, soft_wrap=True)
     notes.print(f"wrote {found['html']}, {found['log']} and {found['readable']}", soft_wrap=True)
+
+
+def show(
+    game: GameArgument,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the game.")] = 0,
+    table: Annotated[int, typer.Option(min=0, help="Which table of that seed.")] = 0,
+    players: Annotated[
+        str | None, typer.Option(help="Who plays, by seat: opponents or runs [default: the strongest opponent].")
+    ] = None,
+    frame: Annotated[int | None, typer.Option(min=0, help="Show this decision alone.")] = None,
+    svg: Annotated[
+        Path | None, typer.Option(help="Write a picture of that decision (the last, if none is named).")
+    ] = None,
+    record: Annotated[Path | None, typer.Option(help="Save the whole game here.")] = None,
+    replay: Annotated[Path | None, typer.Option(help="Play a saved game again instead of a new one.")] = None,
+    out: Annotated[Path | None, typer.Option(help="showdown: the folder for the replay [default: here].")] = None,
+    settings: SetOption = None,
+    runs_dir: RunsDirOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Watch a game as text frames, write a picture of a position, save it, play it again.
+
+    - `maple show wargame --seed 7 --players tactician,greedy`
+    - `maple show wargame --seed 7 --frame 40 --svg position.svg`
+    - `maple show ofc --seed 1 --record game.json`, then `maple show ofc --replay game.json`
+    - `maple show showdown --seed 7 --players battles,heuristic` (a replay for Showdown's viewer, its log, and text)
+    """
+    if game == "showdown":
+        _show_battle(players, seed, out or Path(), settings or [], runs_dir, json)
+        return
+    from maple.arena.record import load_record
+    from maple.arena.record import replay as play_again
+    from maple.games import make_game
+
+    played = load_record(replay) if replay else _record(game, settings, players, seed, table, runs_dir)
+    if played.game != game:
+        raise GameError(f"{replay} is a game of {played.game}, not of {game}; write maple show {played.game}")
+    if frame is not None and frame >= len(played.actions):
+        raise ConfigError(f"--frame {frame}: the game has {len(played.actions)} decisions, counted from 0")
+    rules, chosen = make_game(played.game, played.settings), frame if frame is not None else len(played.actions) - 1
+    for number, (moment, action) in enumerate(play_again(played)):
+        if not json and (frame is None or number == frame):
+            results.print(_frame(rules, moment, action, number), markup=False, soft_wrap=True)
+        if svg is not None and number == chosen:
+            write_atomically(svg, _drawn(rules, moment))
+    if record is not None:
+        write_atomically(record, played.text())
+    if json:
+        print_json({"game": played.game, "seed": played.seed, "table": played.table, "players": played.players,
+                    "decisions": len(played.actions), "actions": played.actions, "end": played.end})  # fmt: skip
+        return
+    results.print(f"{' against '.join(played.players)}: {_ending(played.end)}", markup=False, soft_wrap=True)
+
+
+def _ending(end: dict[str, Any]) -> str:
+    """How a game ended, in a line."""
+    told = ("winner", "score", "vp", "kills", "end_reason", "round", "fouls", "royalty", "length")
+    return ", ".join(f"{name} {end[name]}" for name in told if name in end)

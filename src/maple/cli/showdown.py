@@ -188,9 +188,12 @@ def _meet(
 
 
 def show_battle(
-    run: str | None, against: str, seed: int, out: Path, settings: list[str], runs_dir: Path | None
+    names: tuple[str, str], seed: int, out: Path, settings: list[str], runs_dir: Path | None
 ) -> dict[str, Any]:
-    """Play one battle and write it as a replay, as its log and as text; returns where they are and how it ended."""
+    """Play one battle and write it as a replay, as its log and as text; returns where they are and how it ended.
+
+    It is a battle of the first player's own format, if that is a run.
+    """
     from maple.cli.evaluate import find_player
     from maple.core.cores import available_cores
     from maple.core.sources import load_config
@@ -203,9 +206,9 @@ def show_battle(
 
     asked = load_config("showdown", settings=settings).game
     with Team(available_cores()) as team, notes.status("playing"):
-        stored = load_agent(run, runs_dir, team).config.game if run else {}
+        scripted = names[0] in ShowdownGame(ShowdownSettings()).spec.opponents
+        stored = {} if scripted else load_agent(names[0], runs_dir, team).config.game
         game = ShowdownGame(ShowdownSettings.model_validate({**stored, **asked}), record=True)
-        names = (run or "heuristic", against)
         lines, figures = play_recorded(game, [find_player(name, game, runs_dir, team) for name in names], seed)
     shown = (names[0][:18], names[1][:18] if names[1] != names[0] else f"{names[1][:14]} (2)")
     log = replay_log(lines, shown)

@@ -59,6 +59,21 @@ GAMES: Mapping[str, GameEntry] = {
             },
         },
     ),
+    "wargame": GameEntry(
+        module="maple.games.wargame.game",
+        game="WargameGame",
+        settings="WargameSettings",
+        summary="a tabletop skirmish: squads, dice, phases, objectives; rosters, maps and missions as data",
+        defaults={
+            "algo": "ppo",
+            "opponents": "self:0.6,past:0.2,tactician:0.1,greedy:0.1",
+            "probe_against": "greedy",
+            "probe_hands": 256,
+            "net": {"hidden": [128, 64]},
+            "optimizer": {"learning_rate": 1e-3},
+            "ppo": {"horizon": 16384, "epochs": 2, "minibatch": 2048, "gamma": 0.998, "entropy": 0.01},
+        },
+    ),
 }
 
 

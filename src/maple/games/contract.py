@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from maple.core.encoder import Encoder
 from maple.core.step import Keys
 
-__all__ = ["Bot", "Game", "Readable", "Tables"]
+__all__ = ["Bot", "Game", "Readable", "Tables", "Watchable"]
 
 
 class Tables(Protocol):
@@ -71,3 +71,17 @@ class Readable(Protocol):
 
     def show(self, view: NDArray[np.uint64]) -> str:
         """One view as text."""
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A native game that people can watch from outside, with all that a table holds."""
+
+    def frame(self, table: Any) -> str:
+        """A table's record as text."""
+
+    def say(self, table: Any, action: int) -> str:
+        """What an action at that table means."""
+
+    def picture(self, table: Any) -> str:
+        """A table's record as an SVG."""

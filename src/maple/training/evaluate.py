@@ -24,7 +24,7 @@ from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
 from maple.nets.policy import Policy
 
-__all__ = ["Player", "Result", "bot_player", "evaluate", "greedy_player", "mean_interval"]
+__all__ = ["Player", "Result", "bot_player", "evaluate", "greedy_player", "mean_interval", "play_all"]
 
 BLOCK = 1024  # deals at a time
 ENVS = 32  # the same of an external game, each with an env of its own
@@ -124,8 +124,13 @@ def _play_block(game: Game, players: list[Player], deals: int, seed: int, first_
             arena.send(action)
 
 
-def _play_native(
-    game: Game, players: list[Player], deals: int, seed: int, team: Team, progress: Callable[[int, int], None] | None
+def play_all(
+    game: Game,
+    players: list[Player],
+    deals: int,
+    seed: int,
+    team: Team,
+    progress: Callable[[int, int], None] | None = None,
 ) -> NDArray[Any]:
     """Every deal in every rotation, a block of deals at a time."""
     seats, blocks = game.spec.seats, []
@@ -190,7 +195,7 @@ def evaluate(
     if isinstance(game, Bridged):
         figures = _play_bridged(game, [agent, *others], deals, seed, team, progress)
     else:
-        figures = _play_native(game, [agent, *others], deals, seed, team, progress)
+        figures = play_all(game, [agent, *others], deals, seed, team, progress)
     seat = np.arange(len(figures)) % seats
     score = figures["score"][np.arange(len(figures)), seat].astype(np.float64)
     played = figures["hands"].astype(np.float64)

@@ -61,8 +61,8 @@ def test_sentences_say_what_happened() -> None:
 @pytest.mark.parametrize("battle_format", ["gen9randombattle", "gen7randombattle"])
 def test_a_whole_battle_is_written_and_repeats(tmp_path: Path, battle_format: str) -> None:
     settings = [f"game.format={battle_format}"]
-    first = show_battle(None, "power", 5, tmp_path / "a", settings, None)
-    again = show_battle(None, "power", 5, tmp_path / "b", settings, None)
+    first = show_battle(("heuristic", "power"), 5, tmp_path / "a", settings, None)
+    again = show_battle(("heuristic", "power"), 5, tmp_path / "b", settings, None)
     assert first["text"] == again["text"]
     log = Path(first["log"]).read_text()
     assert "|split|" not in log

@@ -17,6 +17,7 @@ from maple.core.spec import GameSpec, Metric
 from maple.core.step import Keys, Options, Outcome
 from maple.games.bridged import Program
 from maple.games.contract import Bot, Tables
+from maple.games.rewards import subtotals
 from maple.games.showdown import bots, encode, options
 from maple.games.showdown.places import parse_servers
 from maple.games.showdown.refusals import explain
@@ -211,13 +212,12 @@ class ShowdownGame:
         whole = figures["how"] != Outcome.LOST
         figures, seat = figures[whole], seat[whole]
         games, count = np.arange(len(figures)), max(1, len(figures))
-        parts = figures["parts"][games, seat].sum(axis=0) / count
         return {
             "win_rate": float(figures["score"][games, seat].sum() / count),
             "turns": float(figures["turns"].sum() / count),
             "truncated": float((figures["how"] == Outcome.TRUNCATED).sum() / count),
             "refused": float(figures["refused"].sum() / count),
-            **{f"reward_{name}": float(value) for name, value in zip(REWARD_PARTS, parts, strict=True)},
+            **subtotals(REWARD_PARTS, figures["parts"], seat),
         }
 
 

@@ -1,0 +1,57 @@
+"""Rewards made of components: what each is worth, how often it is paid, and where the total came from.
+
+A game counts what a seat earns, component by component, before any weight. A *critical* component is paid at every
+decision, a *secondary* one at every k-th of the seat's decisions and at the game's end, so that nothing is lost. What
+was paid is kept by component: the sub-totals add up to the total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from maple.core.kernels import kernel
+
+__all__ = ["Component", "pay", "subtotals", "weights_and_intervals"]
+
+
+class Component(BaseModel):
+    """A part of the reward: a number alone is its weight, `{weight: 0.5, every: 8}` makes it a secondary one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weight: float = Field(0.0, ge=-1000, le=1000, description="what one unit of it is worth; 0 switches it off")
+    every: int = Field(1, ge=1, le=10_000, description="the seat's decisions between payments; 1 is critical")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _weight_alone(cls, value: Any) -> Any:
+        return {"weight": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+@kernel
+def pay(pending, weight, every, decision, last, parts):
+    """What is due at a seat's `decision`, or at the game's end: the sum over components. Writes pending, parts."""
+    total = np.float32(0)
+    for c in range(weight.shape[0]):
+        if last or decision % every[c] == 0:
+            amount = weight[c] * pending[c]
+            pending[c] = np.float32(0)
+            parts[c] += amount
+            total += amount
+    return total
+
+
+def weights_and_intervals(components: Mapping[str, Component]) -> tuple[list[float], list[int]]:
+    """What `pay` reads, in the order of the components."""
+    return [c.weight for c in components.values()], [c.every for c in components.values()]
+
+
+def subtotals(names: Sequence[str], parts: NDArray[Any], seat: NDArray[np.int64]) -> dict[str, float]:
+    """Mean sub-totals of finished games (G, seats, components) for the player at `seat`, as figures."""
+    mean = parts[np.arange(len(parts)), seat].sum(axis=0) / max(1, len(parts))
+    return {f"reward_{name}": float(value) for name, value in zip(names, mean, strict=True)}

@@ -1,0 +1,76 @@
+"""`maple show`, `maple bench balance` and `maple eval --against all` from the outside."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import maple
+
+
+def test_show_prints_frames_and_writes_a_picture_and_a_record(tmp_path: Path) -> None:
+    svg, record = tmp_path / "position.svg", tmp_path / "game.json"
+    arguments = ("--seed", "3", "--players", "greedy,random", "--set", "game.rounds=2")
+    done = maple("show", "wargame", *arguments, "--svg", svg, "--record", record)
+    assert done.returncode == 0, done.stderr
+    assert "round 1, command phase" in done.stdout
+    assert "dice:" in done.stdout
+    assert "greedy against random: winner" in done.stdout
+    root = ET.fromstring(svg.read_text())
+    assert len(root.findall(".//{http://www.w3.org/2000/svg}rect")) > 330
+    again = maple("show", "wargame", "--replay", record, "--json")
+    assert again.returncode == 0, again.stderr
+    told = json.loads(again.stdout)
+    assert told["actions"] == json.loads(record.read_text())["actions"]
+    assert done.stdout.count("── decision") == told["decisions"]
+
+
+def test_show_ofc_has_frames() -> None:
+    done = maple("show", "ofc", "--seed", "1", "--players", "safe", "--set", "game.fantasyland=off")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("── decision") == 15
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("show", "wargame", "--players", "a,b,c"), "names 3 players"),
+        (("show", "wargame", "--players", "gredy"), "neither an opponent of wargame"),
+        (("show", "wargame", "--replay", "nowhere.json"), "cannot be read"),
+        (("show", "wargame", "--set", "game.maps=[./none.yml]"), "none.yml cannot be read"),
+        (("bench", "balance", "ofc"), "balance is measured of the wargame"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments: tuple[str, ...], words: str) -> None:
+    done = maple(*arguments)
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.split())
+    assert not done.stdout
+
+
+def test_balance_prints_its_table(tmp_path: Path) -> None:
+    settings = ("--set", "game.points=200", "--set", "game.rounds=2")
+    done = maple("bench", "balance", "wargame", "--games", "8", *settings, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["overall"]["games"] == 8
+    assert [row["against"] for row in found["opponents"]] == ["random", "charger", "greedy", "racer", "tactician"]
+    assert set(found["verdicts"]) >= {"sides_even", "first_player_even", "games_have_kills"}
+
+
+def test_a_run_is_trained_and_judged_against_each_opponent(tmp_path: Path) -> None:
+    tiny = ("--set", "tables=32", "--set", "net.hidden=[16]", "--set", "ppo.horizon=512", "--set", "ppo.minibatch=128")
+    small = ("--set", "game.points=200", "--set", "game.rounds=2", "--set", "probe_hands=4")
+    run = ("--run", "tiny", "--runs-dir", tmp_path)
+    done = maple("train", "wargame", *run, "--steps", "1100", *tiny, *small, "--json")
+    assert done.returncode == 0, done.stderr
+    judged = maple("eval", "tiny", "--runs-dir", tmp_path, "--against", "all", "--hands", "4", "--json")
+    assert judged.returncode == 0, judged.stderr
+    found = json.loads(judged.stdout)
+    assert len(found["evaluations"]) == 6
+    assert found["lowest"]["win_rate"] == min(row["win_rate"] for row in found["evaluations"])
+    for row in found["evaluations"]:
+        assert {"vp_margin", "kills", "charges", "end_wipe_out", "end_round_limit", "end_step_cap"} <= row.keys()

@@ -1,0 +1,78 @@
+"""One composer of rewards: weights, intervals, sub-totals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from maple.arena.native import NativeArena
+from maple.core.threads import Team
+from maple.games.rewards import Component, pay
+from tests.games.wargame.match import wargame
+
+
+def test_a_number_is_a_weight() -> None:
+    assert Component.model_validate(2) == Component(weight=2.0, every=1)
+    assert Component.model_validate({"weight": 0.5, "every": 8}) == Component(weight=0.5, every=8)
+    with pytest.raises(ValidationError):
+        Component.model_validate({"weight": 1, "every": 0})
+
+
+@settings(deadline=None)
+@given(
+    earned=st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=40),
+    weight=st.tuples(st.integers(-4, 4), st.integers(-4, 4)),
+    every=st.tuples(st.integers(1, 7), st.integers(1, 7)),
+)
+def test_nothing_is_lost_and_the_parts_add_up(
+    earned: list[tuple[int, int]], weight: tuple[int, int], every: tuple[int, int]
+) -> None:
+    pending, parts = np.zeros(2, np.float32), np.zeros(2, np.float32)
+    weights, intervals, total = np.array(weight, np.float32), np.array(every, np.int64), 0.0
+    for decision, amounts in enumerate(earned, 1):
+        pending += np.array(amounts, np.float32)
+        last = decision == len(earned)
+        total += float(pay(pending, weights, intervals, decision, last, parts))
+    sums = np.array(earned).sum(axis=0)
+    assert parts.tolist() == (sums * np.array(weight)).tolist()
+    assert total == parts.sum()
+
+
+def test_a_secondary_component_waits_for_its_decision() -> None:
+    pending, parts = np.array([1, 1], np.float32), np.zeros(2, np.float32)
+    weight, every = np.array([1, 10], np.float32), np.array([1, 4], np.int64)
+    assert pay(pending, weight, every, 3, False, parts) == 1
+    assert pending.tolist() == [0, 1]
+    assert pay(pending, weight, every, 4, False, parts) == 10
+
+
+@pytest.mark.parametrize(
+    "rewards",
+    [
+        {},
+        {"win": 0, "margin": 0, "damage": 1.5, "hold": {"weight": 0.2, "every": 5}, "vp": {"weight": 0.1, "every": 9}},
+    ],
+)
+def test_rewards_of_a_game_add_up_to_its_parts(rewards: dict[str, object], team: Team) -> None:
+    game = wargame(rewards=rewards, step_cap=150)
+    arena = NativeArena(game, 24, 8, team, observations=False, check=False)
+    earned, games, action = np.zeros((24, 2)), 0, np.zeros(24, np.int32)
+    for _ in range(400):
+        step = arena.recv()
+        for row, table in enumerate(step.ended.table.tolist()):
+            figures = step.ended.figures[row]
+            total = earned[table] + step.ended.reward[row, :, 0]
+            assert figures["parts"].sum(axis=1) == pytest.approx(total, abs=1e-4)
+            if not rewards and step.ended.outcome[row] == 1:
+                assert figures["parts"][:, 1] == pytest.approx([0, 0], abs=1e-4)  # a potential pays nothing in the end
+                assert figures["parts"][:, 0].tolist() == {0: [1, -1], 1: [-1, 1], -1: [0, 0]}[int(figures["winner"])]
+            earned[table] = 0
+            games += 1
+        rows = np.arange(24)
+        earned[rows, step.keys.seat] += step.reward[:, 0]
+        game.bot("greedy")(step.view, 8, step.keys, action, 0, 24)
+        arena.send(action)
+    assert games > 24

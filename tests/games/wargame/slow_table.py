@@ -1,0 +1,467 @@
+"""The rules once more, slow and plain: squads as objects, lines walked cell by cell, ways by a heap, odds by counting.
+
+It shares nothing with the kernels but the files, the numbers of actions and the random numbers.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from maple.core.rng import Purpose, bounded, key, scramble, stream_next
+from maple.games.wargame.content import BattleMap, Mission, Roster, Unit, load_map, load_mission
+from maple.games.wargame.game import WargameGame
+
+WIDTH, HEIGHT = 22, 15
+SHOOT, CHARGE, FIGHT, HOLD, DEFER, FOCUS, SURGE, BRACE, RALLY = 289, 297, 305, 313, 314, 315, 316, 317, 325
+COMMAND, MOVING, SHOOTING, CHARGING, FIGHTING = range(5)
+Cell = tuple[int, int]  # column, row
+
+
+class Dice:
+    """A stream of random numbers from a key."""
+
+    def __init__(self, seed: int, *place: int) -> None:
+        self.state = key(np.uint64(seed), int(Purpose.DEAL), *place)
+
+    def below(self, n: int) -> int:
+        self.state = stream_next(np.uint64(self.state))
+        return int(bounded(np.uint64(scramble(np.uint64(self.state))), n))
+
+    def d6(self) -> int:
+        return self.below(6) + 1
+
+
+@dataclass
+class Squad:
+    """One squad."""
+
+    unit: Unit
+    number: int  # of its unit in the roster
+    cell: Cell
+    models: int
+    wounds: int
+    shaken: bool = False
+    rushed: bool = False
+    charged: bool = False
+    braced: bool = False
+    done: bool = False
+    deferred: bool = False
+
+    @property
+    def alive(self) -> bool:
+        return self.models > 0
+
+    @property
+    def below_half(self) -> bool:
+        body = self.unit.body
+        return 2 * self.wounds < body.wounds if body.models == 1 else 2 * self.models < body.models
+
+    @property
+    def lost_points(self) -> int:
+        body = self.unit.body
+        return body.points * (body.models - self.models) // body.models
+
+
+def turned(cell: Cell) -> Cell:
+    """A cell after half a turn of the board."""
+    return (WIDTH - 1 - cell[0], HEIGHT - 1 - cell[1])
+
+
+def apart(a: Cell, b: Cell) -> int:
+    """Inches between two cells."""
+    long, short = sorted((abs(a[0] - b[0]), abs(a[1] - b[1])), reverse=True)
+    return 2 * (long - short) + 3 * short
+
+
+def touching(a: Cell, b: Cell) -> bool:
+    return a != b and abs(a[0] - b[0]) <= 1 and abs(a[1] - b[1]) <= 1
+
+
+def between(a: Cell, b: Cell) -> list[list[Cell]]:
+    """The cells on the line, step by step; both (or all four) where it runs exactly between."""
+    steps = max(abs(a[0] - b[0]), abs(a[1] - b[1]))
+    line = []
+    for i in range(1, steps):
+        axes = []
+        for start, end in zip(a, b, strict=True):
+            at = start + Fraction((end - start) * i, steps)
+            axes.append([floor(at), floor(at) + 1] if at % 1 == Fraction(1, 2) else [floor(at + Fraction(1, 2))])
+        line.append([(x, y) for x in axes[0] for y in axes[1]])
+    return line
+
+
+@dataclass
+class SlowGame:
+    """One game from its deal to its end."""
+
+    game: WargameGame
+    seed: int
+    deal: int
+    sides: list[list[Squad]] = field(default_factory=lambda: [[], []])
+    vp: list[int] = field(default_factory=lambda: [0, 0])
+    destroyed: list[int] = field(default_factory=lambda: [0, 0])
+    kills: list[int] = field(default_factory=lambda: [0, 0])
+    charges: list[int] = field(default_factory=lambda: [0, 0])
+    command: list[int] = field(default_factory=lambda: [0, 0])
+    used: list[set[str]] = field(default_factory=lambda: [set(), set()])
+    round: int = 1
+    phase: int = COMMAND
+    side: int = 0
+    slot: int | None = None
+    boost: str | None = None
+    decisions: int = 0
+    over: str | None = None
+
+    def __post_init__(self) -> None:
+        first = Dice(self.seed, self.deal, 0, 0, 0, 0)
+        maps, missions = self.game.maps, self.game.missions
+        self.map: BattleMap = load_map(maps[first.below(len(maps))])
+        self.mission: Mission = load_mission(missions[first.below(len(missions))])
+        self.first = self.turn = first.below(2)
+        self._muster()
+        self._begin_turn()
+        self._go_on()
+
+    # -- set-up
+
+    def _draw(self, dice: Dice) -> list[str]:
+        units, chosen, points = self.game.roster.units, [], self.game.settings.points
+        while len(chosen) < self.game.settings.squads:
+            fitting = [name for name, unit in units.items() if unit.body.points <= points]
+            if not fitting:
+                break
+            chosen.append(fitting[dice.below(len(fitting))])
+            points -= units[chosen[-1]].body.points
+        return chosen
+
+    def _muster(self) -> None:
+        roster: Roster = self.game.roster
+        dice, armies = Dice(self.seed, self.deal, 0, 0, 0, 1), self.game.settings.armies
+        if armies == "mirrored":
+            lists = [self._draw(dice)] * 2
+        elif armies == "drawn":
+            lists = [self._draw(dice), self._draw(dice)]
+        else:
+            names = armies.split(",")
+            lists = [roster.armies[names[0]], roster.armies[names[-1]]]
+        places, zone = Dice(self.seed, self.deal, 0, 0, 0, 2), self.map.zone()
+        for slot in range(8):
+            j = slot + places.below(len(zone) - slot)
+            zone[slot], zone[j] = zone[j], zone[slot]
+            cell = (zone[slot] % WIDTH, zone[slot] // WIDTH)
+            for side in range(2):
+                if slot < len(lists[side]):
+                    name = lists[side][slot]
+                    unit = roster.units[name]
+                    number = list(roster.units).index(name)
+                    at = turned(cell) if side else cell
+                    self.sides[side].append(Squad(unit, number, at, unit.body.models, unit.body.wounds))
+
+    # -- the board
+
+    def mark(self, cell: Cell) -> str:
+        return self.map.rows[cell[1]][cell[0]]
+
+    def sees(self, a: Cell, b: Cell) -> bool:
+        return not any(all(self.mark(c) == "#" for c in cells) for cells in between(a, b))
+
+    def covered(self, a: Cell, b: Cell) -> bool:
+        return self.mark(b) == "+" or any(all(self.mark(c) == "+" for c in cells) for cells in between(a, b))
+
+    def alive(self, side: int) -> list[Squad]:
+        return [squad for squad in self.sides[side] if squad.alive]
+
+    def engaged(self, side: int, squad: Squad) -> list[int]:
+        """Slots of the enemies next to a squad."""
+        foes = self.sides[1 - side]
+        return [i for i, foe in enumerate(foes) if foe.alive and squad.alive and touching(squad.cell, foe.cell)]
+
+    def in_sight(self, side: int, squad: Squad) -> list[int]:
+        """Slots of the enemies that a squad's weapon reaches."""
+        ranged, foes = squad.unit.ranged, self.sides[1 - side]
+        if ranged is None or not squad.alive:
+            return []
+        near = [i for i, foe in enumerate(foes) if foe.alive and apart(squad.cell, foe.cell) <= ranged.range]
+        return [i for i in near if self.sees(squad.cell, foes[i].cell)]
+
+    def targets(self, side: int, squad: Squad) -> list[int]:
+        if squad.rushed or self.engaged(side, squad):
+            return []
+        foes = self.sides[1 - side]
+        return [i for i in self.in_sight(side, squad) if not self.engaged(1 - side, foes[i])]
+
+    def ways(self, side: int, squad: Squad, budget: int) -> dict[Cell, int]:
+        """Inches to every cell within the budget, around walls and enemies."""
+        enemies = {foe.cell for foe in self.alive(1 - side)}
+
+        def closed(cell: Cell) -> bool:
+            inside = 0 <= cell[0] < WIDTH and 0 <= cell[1] < HEIGHT
+            return not inside or self.mark(cell) == "#" or cell in enemies
+
+        cost, queue = {squad.cell: 0}, [(0, squad.cell)]
+        while queue:
+            spent, (x, y) = heapq.heappop(queue)
+            if spent > cost[x, y]:
+                continue
+            for dx in (-1, 0, 1):
+                for dy in (-1, 0, 1):
+                    there, after = (x + dx, y + dy), spent + (3 if dx and dy else 2)
+                    if closed(there) or after > budget or after >= cost.get(there, 999):
+                        continue
+                    if dx and dy and closed((x + dx, y)) and closed((x, y + dy)):
+                        continue
+                    cost[there] = after
+                    heapq.heappush(queue, (after, there))
+        return cost
+
+    def index(self, side: int, squad: Squad, cell: Cell) -> int:
+        """The number of a move to a cell, as this side looks at the board."""
+        dx, dy = cell[0] - squad.cell[0], cell[1] - squad.cell[1]
+        return (8 - dy) * 17 + 8 - dx if side else (8 + dy) * 17 + 8 + dx
+
+    def cell_of(self, side: int, squad: Squad, index: int) -> Cell:
+        dx, dy = index % 17 - 8, index // 17 - 8
+        return (squad.cell[0] - dx, squad.cell[1] - dy) if side else (squad.cell[0] + dx, squad.cell[1] + dy)
+
+    def moves(self, side: int, squad: Squad) -> dict[int, bool]:
+        """Where a squad may go, and whether that is a rush or a fall back."""
+        near, engaged = 2 * squad.unit.body.move, bool(self.engaged(side, squad))
+        friends = {other.cell for other in self.alive(side)}
+        found = {}
+        for cell, inches in self.ways(side, squad, near if engaged else near + 4).items():
+            if cell not in friends and not any(touching(cell, foe.cell) for foe in self.alive(1 - side)):
+                found[self.index(side, squad, cell)] = engaged or inches > near
+        return found
+
+    def charge_way(self, side: int, squad: Squad, foe: Squad) -> tuple[int, Cell] | None:
+        """Inches and the cell that a charge ends on."""
+        friends = {other.cell for other in self.alive(side) if other is not squad}
+        ends = [
+            (inches, self.index(side, squad, cell), cell)
+            for cell, inches in self.ways(side, squad, 12).items()
+            if touching(cell, foe.cell) and cell not in friends
+        ]
+        return (min(ends)[0], min(ends)[2]) if ends else None
+
+    def chargeable(self, side: int, squad: Squad) -> list[int]:
+        if squad.rushed or self.engaged(side, squad):
+            return []
+        foes = self.sides[1 - side]
+        return [i for i, foe in enumerate(foes) if foe.alive and self.charge_way(side, squad, foe) is not None]
+
+    # -- objectives
+
+    def control(self, side: int, label: int) -> int:
+        cells = [(c % WIDTH, c // WIDTH) for c in self.map.objectives()[label]]
+        return sum(
+            squad.unit.body.control
+            for squad in self.alive(side)
+            if not squad.shaken and any(max(abs(squad.cell[0] - x), abs(squad.cell[1] - y)) <= 2 for x, y in cells)
+        )
+
+    def _score(self, side: int) -> None:
+        for label, objective in self.mission.objectives.items():
+            if self.round >= objective.opens and self.control(side, label) > self.control(1 - side, label):
+                self.vp[side] += objective.vp
+
+    # -- the course of a game
+
+    def _begin_turn(self) -> None:
+        side = self.turn
+        self.phase, self.side, self.slot, self.boost, self.used[side] = COMMAND, side, None, None, set()
+        self.command[side] = min(3, self.command[side] + 1)
+        for slot, squad in enumerate(self.sides[side]):
+            squad.shaken = squad.rushed = squad.charged = squad.braced = squad.done = squad.deferred = False
+            if squad.alive and squad.below_half:
+                dice = Dice(self.seed, self.deal, self.round, 1 + self.turn, side * 8 + slot, COMMAND)
+                squad.shaken = dice.d6() + dice.d6() < squad.unit.body.leadership
+        self._score(side)
+
+    def _begin_phase(self, phase: int) -> None:
+        self.phase, self.boost, self.slot = phase, None, None
+        for squad in self.sides[0] + self.sides[1]:
+            squad.done = squad.deferred = False
+        self.fighter = 1 - self.turn
+
+    def _in_order(self, side: int, fits: Any) -> int | None:
+        for deferred in (False, True):
+            for slot, squad in enumerate(self.sides[side]):
+                if squad.alive and not squad.done and squad.deferred == deferred and fits(squad):
+                    return slot
+        return None
+
+    def _next(self) -> bool:
+        if self.boost:
+            return True
+        if self.phase != FIGHTING:
+            self.side, self.slot = self.turn, self._in_order(self.turn, lambda _: True)
+            return self.slot is not None
+        for side, chargers in ((self.turn, True), (self.fighter, False), (1 - self.fighter, False)):
+            found = self._in_order(
+                side, lambda s, side=side, c=chargers: self.engaged(side, s) and (s.charged or not c)
+            )
+            if found is not None:
+                self.side, self.slot = side, found
+                return True
+        return False
+
+    def _tactic(self, name: str, squad: Squad) -> bool:
+        return self.command[self.side] > 0 and name not in self.used[self.side] and not squad.shaken
+
+    def _may_defer(self, squad: Squad) -> bool:
+        if squad.deferred or self.boost:
+            return False
+        others = [s for s in self.alive(self.side) if s is not squad and not s.done and not s.deferred]
+        if self.phase == FIGHTING:
+            others = [s for s in others if self.engaged(self.side, s)]
+            if self.side == self.turn:
+                others = [s for s in others if s.charged == squad.charged]
+        return bool(others)
+
+    def legal(self) -> list[int]:
+        """The actions of the squad that decides, in order."""
+        own = self.sides[self.side]
+        if self.slot is None:
+            found = [HOLD]
+            for slot, squad in enumerate(own):
+                found += [BRACE + slot] if squad.alive and self._tactic("brace", squad) else []
+            if self.command[self.side] and "rally" not in self.used[self.side]:
+                found += [RALLY + slot for slot, squad in enumerate(own) if squad.alive and squad.shaken]
+            return found
+        squad = own[self.slot]
+        if self.phase == MOVING:
+            found = [*self.moves(self.side, squad), HOLD]
+        elif self.phase == SHOOTING:
+            found = [SHOOT + i for i in self.targets(self.side, squad)] + [HOLD]
+        elif self.phase == CHARGING:
+            found = [CHARGE + i for i in self.chargeable(self.side, squad)] + [HOLD]
+        else:
+            found = [FIGHT + i for i in self.engaged(self.side, squad)]
+        found += [DEFER] if self._may_defer(squad) else []
+        found += [FOCUS] if self.phase in (SHOOTING, FIGHTING) and self._tactic("focus", squad) else []
+        found += [SURGE] if self.phase == CHARGING and self._tactic("surge", squad) else []
+        return sorted(found)
+
+    def _forced(self) -> int | None:
+        """The only thing to do: squads without a target or a way are passed over."""
+        legal = self.legal()
+        if self.phase == FIGHTING or self.slot is None:
+            return legal[0] if len(legal) == 1 else None
+        return None if any(action < HOLD for action in legal) else HOLD
+
+    def _go_on(self) -> None:
+        while True:
+            if not self.alive(0) or not self.alive(1):
+                self._end("wipe_out")
+                return
+            if self.phase == COMMAND or self._next():
+                forced = self._forced()
+                if forced is None:
+                    return
+                self._act(forced)
+            elif self.phase < FIGHTING:
+                self._begin_phase(self.phase + 1)
+            else:
+                self.turn = 1 - self.turn
+                if self.turn == self.first:
+                    if self.round == self.game.settings.rounds:
+                        self._end("round_limit")
+                        return
+                    self.round += 1
+                self._begin_turn()
+
+    def _end(self, reason: str) -> None:
+        self._score(0)
+        self._score(1)
+        self.over = reason
+
+    def play(self, action: int) -> None:
+        """Play an action up to the next decision or the end."""
+        self.decisions += 1
+        self._act(action)
+        self._go_on()
+        if self.over is None and self.decisions >= self.game.settings.step_cap:
+            self.over = "step_cap"
+
+    def _spend(self, name: str) -> None:
+        self.command[self.side] -= 1
+        self.used[self.side].add(name)
+
+    def _act(self, action: int) -> None:
+        own = self.sides[self.side]
+        if action >= RALLY:
+            self._spend("rally")
+            own[action - RALLY].shaken = False
+        elif action >= BRACE:
+            self._spend("brace")
+            own[action - BRACE].braced = True
+        elif action in (FOCUS, SURGE):
+            self.boost = "focus" if action == FOCUS else "surge"
+            self._spend(self.boost)
+        elif self.slot is None:
+            self._begin_phase(MOVING)
+        elif action == DEFER:
+            own[self.slot].deferred = True
+        else:
+            self._do(own[self.slot], action)
+            own[self.slot].done = True
+            self.boost = None
+
+    def _do(self, squad: Squad, action: int) -> None:
+        assert self.slot is not None
+        dice = Dice(self.seed, self.deal, self.round, 1 + self.turn, self.side * 8 + self.slot, self.phase)
+        if action < SHOOT:
+            squad.rushed = self.moves(self.side, squad)[action]
+            squad.cell = self.cell_of(self.side, squad, action)
+        elif action < CHARGE:
+            self._attack(squad, action - SHOOT, dice)
+        elif action < FIGHT:
+            way = self.charge_way(self.side, squad, self.sides[1 - self.side][action - CHARGE])
+            assert way is not None
+            if dice.d6() + dice.d6() + (2 if self.boost == "surge" else 0) >= way[0]:
+                squad.cell, squad.charged = way[1], True
+                self.charges[self.side] += 1
+        elif action < HOLD:
+            if self.side != self.turn or not squad.charged:
+                self.fighter = 1 - self.side
+            self._attack(squad, action - FIGHT, dice)
+
+    def _attack(self, squad: Squad, slot: int, dice: Dice) -> None:
+        foe, shot = self.sides[1 - self.side][slot], self.phase == SHOOTING
+        weapon = squad.unit.ranged if shot else squad.unit.melee
+        assert weapon is not None
+        body, before = foe.unit.body, foe.lost_points
+        save = body.save + weapon.piercing - foe.braced - (shot and self.covered(squad.cell, foe.cell))
+        save = min(save, body.invulnerable or 7)
+        s, t = weapon.strength, body.toughness
+        wound = 2 if s >= 2 * t else 6 if 2 * s <= t else 4 if s == t else 3 if s > t else 5
+        for _ in range(squad.models * weapon.attacks):
+            hit = dice.d6()
+            if hit == 1 and self.boost == "focus":
+                hit = dice.d6()
+            if hit == 1 or (hit != 6 and hit < weapon.skill) or dice.d6() < wound:
+                continue
+            saved = dice.d6()
+            if saved != 1 and saved >= save:
+                continue
+            foe.wounds -= weapon.damage
+            if foe.wounds <= 0:
+                foe.models, foe.wounds = foe.models - 1, body.wounds
+                if not foe.alive:
+                    break
+        gained, per = foe.lost_points - before, self.mission.points_per_vp
+        self.vp[self.side] += (self.destroyed[self.side] + gained) // per - self.destroyed[self.side] // per
+        self.destroyed[self.side] += gained
+        self.kills[self.side] += not foe.alive
+
+    def winner(self) -> int:
+        """The side that has won; -1 for a draw."""
+        left = [sum(s.unit.body.points - s.lost_points for s in side) for side in self.sides]
+        mine, theirs = (self.vp[0], left[0]), (self.vp[1], left[1])
+        return -1 if mine == theirs else 0 if mine > theirs else 1

@@ -1,0 +1,182 @@
+"""Observations and described options against what the slow rules know."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from maple.arena.native import NativeArena
+from maple.core.step import Step
+from maple.core.threads import Team
+from maple.games.wargame.encode import GLOBALS, OBSERVATION, ROW
+from maple.games.wargame.state import ACTIONS
+from tests.games.wargame.match import SideBySide, seen_cell, wargame
+from tests.games.wargame.slow_table import MOVING, SlowGame
+
+AREA = 17 * 17
+SCALE = [1] * 8 + [20, 6] + [1] * 11
+
+
+def _profile(slow: SlowGame, side: int, slot: int) -> list[int]:
+    unit = slow.sides[side][slot].unit
+    b, r, m = unit.body, unit.ranged, unit.melee
+    body = [b.models, b.wounds, b.toughness, b.save, b.invulnerable or 7, b.move, b.control, b.leadership, b.points]
+    shot = [r.range, r.attacks, r.skill, r.strength, r.piercing, r.damage] if r else [0] * 6
+    whole = [*body, *shot, 0, m.attacks, m.skill, m.strength, m.piercing, m.damage]
+    return [value // scale for value, scale in zip(whole, SCALE, strict=True)]
+
+
+def _check_globals(row: np.ndarray, slow: SlowGame) -> None:
+    me = slow.side
+    assert row[:2].tolist() == [slow.round, slow.game.settings.rounds - slow.round]
+    assert np.flatnonzero(row[2:7]).tolist() == [slow.phase]
+    assert row[7:9].tolist() == [slow.turn == me, slow.first == me]
+    assert row[9:11].tolist() == [min(20, slow.vp[me] // 3), min(20, slow.vp[1 - me] // 3)]
+    ahead = [slow.vp[me] - slow.vp[1 - me], slow.vp[1 - me] - slow.vp[me]]
+    assert row[11:13].tolist() == [max(0, min(12, lead // 2)) for lead in ahead]
+    assert row[13:15].tolist() == [slow.command[me], slow.command[1 - me]]
+    for label, objective in slow.mission.objectives.items():
+        own = slow.map.facing(label) if me else label
+        mine, theirs = slow.control(me, own), slow.control(1 - me, own)
+        at = 24 + 5 * (label - 1)
+        pays = slow.round >= objective.opens
+        wait = max(0, objective.opens - slow.round)
+        assert row[at : at + 5].tolist() == [objective.vp, pays, wait, mine > theirs, theirs > mine]
+
+
+def _check_squads(row: np.ndarray, slow: SlowGame, here: tuple[int, int]) -> None:
+    for side in range(2):
+        who = slow.side if side == 0 else 1 - slow.side
+        for slot in range(8):
+            at = GLOBALS + (side * 8 + slot) * ROW
+            squads = slow.sides[who]
+            if slot >= len(squads) or not squads[slot].alive:
+                assert not row[at : at + ROW].any()
+                continue
+            squad = squads[slot]
+            assert row[at : at + 2].tolist() == [1, side == 0 and slot == slow.slot]
+            assert row[at + 2 : at + 23].tolist() == _profile(slow, who, slot)
+            assert row[at + 23 : at + 25].tolist() == [squad.models, squad.wounds]
+            x, y = seen_cell(slow.side, squad)
+            dx, dy = x - here[0], y - here[1]
+            assert row[at + 31 : at + 35].tolist() == [max(0, dx), max(0, -dx), max(0, dy), max(0, -dy)]
+            assert row[at + 35] == bool(slow.engaged(who, squad))
+
+
+def _check_planes(row: np.ndarray, slow: SlowGame, here: tuple[int, int]) -> None:
+    planes = row[GLOBALS + 16 * ROW :].reshape(6, 17, 17)
+    where = [{seen_cell(slow.side, s) for s in slow.alive(who)} for who in (slow.side, 1 - slow.side)]
+    for y in range(17):
+        for x in range(17):
+            cell = (here[0] + x - 8, here[1] + y - 8)
+            inside = 0 <= cell[0] < 22 and 0 <= cell[1] < 15
+            mark = slow.mark(cell) if inside else "#"
+            assert planes[0, y, x] == (mark == "#")
+            assert planes[1, y, x] == (mark == "+")
+            assert planes[2, y, x] == (cell in where[0])
+            assert planes[3, y, x] == (cell in where[1])
+    if slow.phase != MOVING:
+        assert not planes[5].any()
+        return
+    assert slow.slot is not None
+    squad = slow.sides[slow.side][slow.slot]
+    near = 2 * squad.unit.body.move
+    ways = slow.ways(slow.side, squad, near if slow.engaged(slow.side, squad) else near + 4)
+    told = {slow.index(slow.side, squad, cell): inches for cell, inches in ways.items() if inches}
+    assert {int(i): int(planes[5].flat[i]) for i in np.flatnonzero(planes[5])} == told
+
+
+def test_observations_match_plain_python(team: Team) -> None:
+    both = SideBySide(wargame(), 6, 5, team)
+    for _ in range(160):
+        slow = both.slow
+        step = both.arena.recv()
+        if not len(step.ended.table):
+            for table, game in enumerate(slow):
+                here = (10, 7)
+                if game.slot is not None:
+                    here = seen_cell(game.side, game.sides[game.side][game.slot])
+                _check_globals(step.observation[table], game)
+                _check_squads(step.observation[table], game, here)
+                _check_planes(step.observation[table], game, here)
+        both.step("tactician")
+
+
+@pytest.fixture(scope="module")
+def steps(team: Team) -> list[Step]:
+    """Decisions of all phases, options described."""
+    game = wargame()
+    arena = NativeArena(game, 64, 9, team, options=True)
+    action, found = np.zeros(64, np.int32), []
+    for number in range(150):
+        step = arena.recv()
+        if number % 10 == 0:
+            keep = {"view": step.view.copy(), "mask": step.mask.copy(), "observation": step.observation.copy()}
+            found.append(
+                Step(step.keys, keep["view"], step.reward, keep["observation"], keep["mask"], step.options, step.ended)
+            )
+        game.bot("tactician" if number % 2 else "random")(step.view, 3, step.keys, action, 0, 64)
+        arena.send(action)
+    return found
+
+
+def test_the_observation_is_as_long_as_declared(steps: list[Step]) -> None:
+    spec = wargame().spec
+    assert spec.observation == OBSERVATION
+    assert spec.actions == ACTIONS
+    for step in steps:
+        assert step.observation.shape == (64, spec.observation)
+        assert step.mask.shape == (64, spec.actions)
+
+
+def test_options_are_the_legal_actions_in_order(steps: list[Step]) -> None:
+    for step in steps:
+        assert step.options is not None
+        for i in range(64):
+            mine = step.options.action[step.options.offset[i] : step.options.offset[i + 1]]
+            assert mine.tolist() == np.flatnonzero(step.mask[i]).tolist()
+
+
+def test_descriptions_fit_and_a_choice_is_shared_and_its_part(steps: list[Step]) -> None:
+    game = wargame()
+    spec = game.spec.options
+    assert spec is not None
+    for step in steps:
+        options = step.options
+        assert options is not None
+        assert options.shared_length.max() <= spec.shared_width
+        assert options.part_length.max() <= spec.part_width
+        chosen = options.action[options.offset[1:] - 1].copy()
+        feature, length = np.zeros((64, spec.state_width), np.int16), np.zeros(64, np.int16)
+        game.describe_choice(step.view, chosen, feature, length, 0, 64)
+        for i in range(64):
+            part = int(options.option_part[options.offset[i + 1] - 1, 0])
+            both = [
+                *options.shared[i, : options.shared_length[i]],
+                *options.part[part, : options.part_length[part]],
+            ]
+            assert feature[i, : length[i]].tolist() == both
+            assert min(both) >= 0
+            assert max(both) < spec.features
+            assert len(set(both)) >= len(both) - 24  # squads of a kind share features, and little else does
+        game.describe_state(step.view, feature, length, 0, 64)
+        assert (length == options.shared_length).all()
+
+
+def test_the_same_games_for_any_threads_and_batches() -> None:
+    game = wargame()
+
+    def played(tables: int, first: int, threads: int) -> list[tuple[int, ...]]:
+        found, action = [], np.zeros(tables, np.int32)
+        with Team(threads) as crew:
+            arena = NativeArena(game, tables, 4, crew, first_table=first, observations=False, check=False)
+            for _ in range(120):
+                step = arena.recv()
+                found.append(step.view.copy())
+                game.bot("random")(step.view, 4, step.keys, action, 0, tables)
+                arena.send(action)
+        return [tuple(view.reshape(-1).tolist()) for view in np.stack(found, axis=1)]
+
+    whole = played(8, 0, 1)
+    assert played(8, 0, 2) == whole
+    assert played(3, 0, 1) + played(5, 3, 2) == whole
