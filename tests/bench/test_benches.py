@@ -47,7 +47,7 @@ def test_training_alone_and_its_parts(settings: list[str]) -> None:
 def test_whole_updates_only() -> None:
     with MapleSide(_config()) as side:
         side.slice(0.01)
-        assert side.trainer.rollout.size == side.trainer.rollout.carried
+        assert side.trainer.learner.memory.size == side.trainer.learner.memory.carried
         assert side.steps == side.trainer.counters.steps >= 720
 
 

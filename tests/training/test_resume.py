@@ -28,6 +28,11 @@ SETTINGS = [
     "afterstate.minibatch=128",
     "ppo.horizon=720",
     "ppo.minibatch=128",
+    "dqn.horizon=720",
+    "dqn.minibatch=64",
+    "dqn.updates_per_step=2",
+    "dqn.warmup=500",
+    "dqn.capacity=4000",
     "snapshots.every_steps=3000",
     "opponents=self:0.6,past:0.3,random:0.1",
     "probe_every_s=0",
@@ -55,7 +60,7 @@ def _assert_identical(a: Checkpoint, b: Checkpoint) -> None:
     assert [a.meta["counters"][name] for name in counted] == [b.meta["counters"][name] for name in counted]
 
 
-@pytest.mark.parametrize("algo", ["afterstate", "ppo"])
+@pytest.mark.parametrize("algo", ["afterstate", "ppo", "dqn"])
 def test_killed_at_random_moments_it_ends_the_same(algo: str, tmp_path: Path) -> None:
     steps = 12_000
     subprocess.run(_arguments("whole", tmp_path, algo, steps), check=True, capture_output=True)

@@ -52,6 +52,7 @@ class MapleSide:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.trainer.arena.close()
+        self.trainer.learner.close()
         self.team.close()
 
     def _worked_s(self) -> float:
