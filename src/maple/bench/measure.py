@@ -33,7 +33,17 @@ def machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
 
 def machine() -> dict[str, Any]:
     """What a figure was measured on."""
-    names = ("maple-rl", "torch", "numba", "numpy", "stable-baselines3", "sb3-contrib", "poke-env")
+    names = (
+        "maple-rl",
+        "torch",
+        "numba",
+        "numpy",
+        "stable-baselines3",
+        "sb3-contrib",
+        "poke-env",
+        "torchrl",
+        "tianshou",
+    )
     found = {}
     for name in names:
         try:

@@ -26,6 +26,7 @@ app = typer.Typer(
 def _add_commands() -> None:
     from maple.cli import (
         bench,
+        bench_learning,
         compare,
         config,
         doctor,
@@ -49,6 +50,8 @@ def _add_commands() -> None:
     app.command("profile")(profile.profile)
     app.command("tune")(tune.tune)
     app.command("doctor")(doctor.doctor)
+    bench.app.command("train")(bench_learning.train)
+    bench.app.command("replay")(bench_learning.replay)
     app.add_typer(bench.app, name="bench")
     app.add_typer(runs.app, name="runs")
     app.add_typer(config.app, name="config")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as jsonlib
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
@@ -12,56 +11,17 @@ from typing import Annotated, Any, cast, get_args
 import typer
 
 from maple.bench.measure import machine_lock
+from maple.cli.measuring import SecondsOption, bench_config, measured, show
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, print_table
 from maple.cli.sitting import compile_kernels
 from maple.core.config import Config
 from maple.core.errors import ConfigError, nearest
-from maple.core.sources import load_config
-from maple.games import entry
 from maple.runs.store import default_runs_dir, write_atomically
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Measure: one thing at a time, on this machine, as it is now.", invoke_without_command=True)
-
-SecondsOption = Annotated[float, typer.Option(min=0.1, help="How long to measure (per side, beside a peer).")]
-RECIPES: dict[str, dict[str, Any]] = {
-    "same": {"preset": "sb3", "settings": ["opponents=random"]},
-    "best": {"preset": "speed", "settings": ["algo=ppo", "ppo.policy=index"]},
-}
-
-
-def _config(
-    game: str, preset: str | None, settings: list[str] | None, algo: str | None, seed: int | None, **more: Any
-) -> Config:
-    flags = {"algo": algo, "seed": seed, **more}
-    return load_config(game, preset, settings, entry(game).defaults, flags)
-
-
-def _show(title: str, found: dict[str, Any], json: bool) -> None:
-    if json:
-        print_json(found)
-        return
-    rows = [[key, f"{value:,.3f}" if isinstance(value, float) else str(value)] for key, value in _flat(found)]
-    print_table(title, ["figure", "value"], rows)
-
-
-def _measured(config: Config, work: Callable[[Callable[[str], None]], dict[str, Any]]) -> dict[str, Any]:
-    """Have the kernels ready, hold the machine, and do `work`, which says how far it is."""
-    compile_kernels(config)
-    with machine_lock(notes.print), notes.status("measuring") as status:
-        return work(status.update)
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    pairs: list[tuple[str, Any]] = []
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            pairs += _flat(value, f"{prefix}{key}.")
-        elif not isinstance(value, list) or key.endswith("ratio_ci95"):
-            pairs.append((prefix + key, value))
-    return pairs
 
 
 @app.callback()
@@ -93,8 +53,8 @@ def suites(
     for name in names:
         if name not in SUITES:
             raise ConfigError(f"there is no suite {name!r}; {nearest(name, SUITES)}")
-    config = _config(game, None, settings, None, seed)
-    for recipe in (config, _config(game, "sb3", settings, None, seed)):
+    config = bench_config(game, None, settings, None, seed)
+    for recipe in (config, bench_config(game, "sb3", settings, None, seed)):
         compile_kernels(recipe)
     path = out or default_runs_dir() / "bench" / time.strftime(f"{game}-%Y%m%d-%H%M%S.json")
     with machine_lock(notes.print), notes.status("measuring") as status:
@@ -137,9 +97,9 @@ def inference(
     """A policy by itself: decisions chosen a second, in batches of a run's own decisions."""
     from maple.bench.inference import bench_inference
 
-    config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda _: bench_inference(config, seconds))
-    _show(f"inference of {game}", found, json)
+    config = bench_config(game, preset, settings, algo, seed)
+    found = measured(config, lambda _: bench_inference(config, seconds))
+    show(f"inference of {game}", found, json)
 
 
 @app.command("profiler")
@@ -155,9 +115,9 @@ def profiler(
     """What --profile costs: a span times the spans of a second, and a run with and without it in turns."""
     from maple.bench.profiler import bench_profiler
 
-    config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda _: bench_profiler(config, seconds))
-    _show(f"the profiler's cost on {game}", found, json)
+    config = bench_config(game, preset, settings, algo, seed)
+    found = measured(config, lambda _: bench_profiler(config, seconds))
+    show(f"the profiler's cost on {game}", found, json)
 
 
 @app.command("logging")
@@ -173,8 +133,8 @@ def logging(
     """What console, file and TensorBoard logging cost: after each update, each batch of decisions, each decision."""
     from maple.bench.logging import bench_logging
 
-    config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda tell: bench_logging(config, seconds, tell))
+    config = bench_config(game, preset, settings, algo, seed)
+    found = measured(config, lambda tell: bench_logging(config, seconds, tell))
     if json:
         print_json(found)
         return
@@ -210,9 +170,9 @@ def tuner(
     from maple.bench.tune import bench_tuner
     from maple.training.build import available_cores
 
-    config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda tell: bench_tuner(config, available_cores(), seconds, tell))
-    _show(f"the tuner on {game}", found, json)
+    config = bench_config(game, preset, settings, algo, seed)
+    found = measured(config, lambda tell: bench_tuner(config, available_cores(), seconds, tell))
+    show(f"the tuner on {game}", found, json)
 
 
 @app.command("game")
@@ -244,15 +204,15 @@ def game(
     from maple.training.build import available_cores
 
     lines = [*(settings or []), *([f"game.format={battle_format}"] if battle_format else [])]
-    config = _config(game, None, lines, None, seed)
+    config = bench_config(game, None, lines, None, seed)
     if game == "showdown":
         pool = processes or available_cores()
         found = _bench_battles(config, pool, battles, seconds, peer, transport)
-        _show("battles", found, json)
+        show("battles", found, json)
         return
     with machine_lock(notes.print), notes.status(f"measuring {game} for {seconds:g} s"):
         found = bench_game(game, config.game, threads or available_cores(), tables, seconds, options, config.seed)
-    _show(f"{game} alone", found, json)
+    show(f"{game} alone", found, json)
 
 
 def _bench_battles(
@@ -283,44 +243,6 @@ def _bench_battles(
         return bench_showdown(config.game, processes, battles, seconds, config.seed, tell, make_peer, ways)
 
 
-@app.command("train")
-def train(
-    game: GameArgument,
-    peer: Annotated[str | None, typer.Option(help="Measure a peer in the same run: sb3.")] = None,
-    recipe: Annotated[str | None, typer.Option(help="same: the peer's own recipe; best: our speed preset.")] = None,
-    seconds: SecondsOption = 60.0,
-    preset: PresetOption = None,
-    algo: AlgoOption = None,
-    settings: SetOption = None,
-    seed: SeedOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Training end to end, in learned decisions a second; with `--peer`, interleaved with a peer on the same game.
-
-    - `maple bench train ofc --peer sb3 --recipe same`
-    - `maple bench train ofc --peer sb3 --recipe best`
-    - `maple bench train ofc --algo afterstate`
-    """
-    from maple.bench.train import bench_train
-
-    if peer not in (None, "sb3"):
-        raise ConfigError(f"there is no peer {peer!r}; {nearest(peer, ['sb3'])}")
-    if recipe is not None and recipe not in RECIPES:
-        raise ConfigError(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
-    chosen = RECIPES[recipe] if recipe else {}
-    lines = [*chosen.get("settings", []), *(settings or [])]
-    config = _config(game, preset or chosen.get("preset"), lines, algo, seed)
-    compile_kernels(config)
-    make_peer = None
-    if peer is not None:
-        from maple.bench.peers.sb3 import Sb3Side
-
-        make_peer = partial(Sb3Side, game, config.game, config.seed)
-    with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
-        found = bench_train(config, seconds, make_peer)
-    _show(f"training {game}", found, json)
-
-
 @app.command("roofline")
 def roofline(
     game: GameArgument,
@@ -334,9 +256,9 @@ def roofline(
     """The parts of training measured alone, the loop, and how much of the bound the loop reaches."""
     from maple.bench.roofline import bench_roofline
 
-    config = _config(game, preset, settings, algo, seed)
-    found = _measured(config, lambda _: bench_roofline(config, seconds))
-    _show(f"roofline of {game}", found, json)
+    config = bench_config(game, preset, settings, algo, seed)
+    found = measured(config, lambda _: bench_roofline(config, seconds))
+    show(f"roofline of {game}", found, json)
 
 
 @app.command("strength")
@@ -356,10 +278,10 @@ def strength(
     """Seconds of training until a result against fixed opponents is reached; looking and compiling do not count."""
     from maple.bench.strength import bench_strength
 
-    config = _config(game, preset, settings, algo, seed, minutes=minutes)
+    config = bench_config(game, preset, settings, algo, seed, minutes=minutes)
     with machine_lock(notes.print):
         found = bench_strength(config, target, against, hands, look_every_s, notes.print)
-    _show(f"time to {target:+g} in {game}", found, json)
+    show(f"time to {target:+g} in {game}", found, json)
 
 
 @app.command("arena")
@@ -386,7 +308,7 @@ def arena(
 
     if faults:
         with machine_lock(notes.print), notes.status(f"{faults} faults"):
-            _show(f"{faults} faults", bench_faults(faults, envs, workers, notes.print), json)
+            show(f"{faults} faults", bench_faults(faults, envs, workers, notes.print), json)
         return
 
     costs = STEP_COSTS_US if step_cost_us is None else (step_cost_us,)
@@ -396,4 +318,4 @@ def arena(
         print_json({"results": results} if step_cost_us is None else results[0])
         return
     for found in results:
-        _show(f"envs of {found['step_cost_us']:g} µs a step", found, json)
+        show(f"envs of {found['step_cost_us']:g} µs a step", found, json)

@@ -32,16 +32,16 @@ def _bias(vector, tower, layer):
 
 
 @fast_kernel
-def _ahead(weights, turned, plan, observation, x, rooms):
-    """Take rows up to the last layer of the advantages, and to the value if there is one. Writes x, rooms."""
-    first, advantage, value, kind, dueling = plan
+def _ahead(weights, turned, plan, observation, with_value, x, rooms):
+    """Take rows up to the last layer of the advantages, and to the value if wanted. Writes x, rooms."""
+    first, advantage, value, kind, _ = plan
     features, width, n = first[2], first[3], len(observation)
     below = weights[first[0] : first[0] + features * width].reshape(features, width)
     sum_bytes(below, weights[first[1] : first[1] + width], observation, False, x)
     activate(kind, x)
     stage(rooms[0], advantage, 0, n)[:] = x
     tower_forward(weights, turned, advantage, advantage.shape[0] - 1, kind, n, rooms[0])
-    if dueling:
+    if with_value:
         stage(rooms[1], value, 0, n)[:] = x
         tower_forward(weights, turned, value, value.shape[0], kind, n, rooms[1])
 
@@ -73,13 +73,13 @@ def _goals(weights, target, turns, plan, led, double, rooms, scratch, goal):
     x = np.empty((n, first[3]), np.float32)
     best = np.empty(n, np.int64)
     if double:
-        _ahead(weights, turns[0], plan, beyond, x, rooms)
+        _ahead(weights, turns[0], plan, beyond, False, x, rooms)
         hidden, weight = stage(rooms[0], advantage, top, n), layer_weight(weights, advantage, top)
         for i in range(n):
             count = list_legal(mask[i], legal)
             score_legal(hidden[i], weight, _bias(weights, advantage, top), count, legal, score)
             best[i] = _best(score, count)
-    _ahead(target, turns[1], plan, beyond, x, rooms)
+    _ahead(target, turns[1], plan, beyond, dueling, x, rooms)
     hidden, weight = stage(rooms[0], advantage, top, n), layer_weight(target, advantage, top)
     for i in range(n):
         count = list_legal(mask[i], legal)
@@ -113,7 +113,7 @@ def _block(weights, turned, plan, rows, recipe, rooms, scratch, out):
     gradient, figures, error = out
     n, top, features, width = len(action), advantage.shape[0] - 1, first[2], first[3]
     x = np.empty((n, width), np.float32)
-    _ahead(weights, turned, plan, observation, x, rooms)
+    _ahead(weights, turned, plan, observation, dueling, x, rooms)
     hidden, into = stage(rooms[0], advantage, top, n), stage(rooms[2], advantage, top, n)
     last, last_grad = layer_weight(weights, advantage, top), layer_weight(gradient, advantage, top)
     for i in range(n):

@@ -21,6 +21,7 @@ from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
 from maple.learn.replay import Priorities, Replay
 from maple.learn.rollout import Rollout
+from maple.nets.accelerate import choose_precision, compile_towers
 from maple.nets.policy import OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
@@ -77,15 +78,24 @@ def make_training_arena(config: Config, game: Game, team: Team, log: Callable[[s
     return open_arena(game, tables, config.seed, team, variants=variants, spare=True)
 
 
-def make_learner(config: Config, game: Game, net: Net, folder: Path | None) -> Learner:
-    """How a network learns, with the memory that goes with it."""
-    spec, tables = game.spec, config.tables or AUTO_TABLES
+def make_learner(
+    config: Config, game: Game, net: Net, folder: Path | None, warn: Callable[[str], None] = lambda _: None
+) -> Learner:
+    """How a network learns, with the memory that goes with it; `warn` is told what cannot be had here."""
+    spec, tables, device = game.spec, config.tables or AUTO_TABLES, net.first.weight.device
+    precision = choose_precision(device, config.torch.amp, warn)
+    if config.torch.compile or (config.torch.compile is None and device.type == "cuda"):
+        compile_towers(net, device, warn)
+    if config.torch.pin_memory and device.type != "cuda":
+        warn("torch.pin_memory has no effect: no GPU learns here")
     if isinstance(net, IndexQ | OptionQ):
-        return DqnLearner(net, config, _make_replay(config, game, tables, folder), _prefetches(config))
+        replay = _make_replay(config, game, tables, folder)
+        return DqnLearner(net, config, replay, _prefetches(config), precision)
     signals = len(spec.signals)
+    sizes = (config.horizon, tables, spec.seats, spec.view)
     if isinstance(net, OptionValue):
-        return AfterstateLearner(net, config, Rollout(config.horizon, tables, spec.seats, spec.view, signals, signals))
-    return PpoLearner(net, config, Rollout(config.horizon, tables, spec.seats, spec.view, 1, signals))
+        return AfterstateLearner(net, config, Rollout(*sizes, signals, signals), precision)
+    return PpoLearner(net, config, Rollout(*sizes, 1, signals), precision)
 
 
 def _make_replay(config: Config, game: Game, tables: int, folder: Path | None) -> Replay:
@@ -123,8 +133,12 @@ def build_trainer(
     team: Team,
     log: Callable[[str], None] = lambda _: None,
     folder: Path | None = None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> Trainer:
-    """All moving parts of a run, at its start; `log` takes what workers have to say, `folder` is for large files."""
+    """All moving parts of a run, at its start.
+
+    `log` takes what workers have to say, `folder` is for large files, `warn` is told what cannot be had here.
+    """
     spec = game.spec
     mix = OpponentMix.parse(config.opponents, spec.opponents)
     if spec.options is None and not config.by_index:
@@ -133,8 +147,10 @@ def build_trainer(
             f"{config.name} does not describe its options; train it with --algo {algo} --set {algo}.policy=index"
         )
     tables = config.tables or AUTO_TABLES
-    net = make_policy(config, Seen(game, team), choose_device(config))
-    learner = make_learner(config, game, net, folder)
+    device = choose_device(config)
+    pinned = device.type == "cuda" and config.torch.pin_memory is not False
+    net = make_policy(config, Seen(game, team, pinned), device)
+    learner = make_learner(config, game, net, folder, warn)
     with span("env_reset"):
         arena = make_training_arena(config, game, team, log)
     return Trainer(

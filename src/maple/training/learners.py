@@ -71,9 +71,9 @@ def _between(first: float, last: float, progress: float) -> float:
 class Schedule:
     """A learning rate that falls over the budget."""
 
-    def __init__(self, net: Net, config: Config) -> None:
-        self._config = config.optimizer
-        self.descent = Descent(net, net.seen.team, config.optimizer.learning_rate, config.optimizer.eps)
+    def __init__(self, net: Net, config: Config, precision: torch.dtype | None) -> None:
+        self._config = c = config.optimizer
+        self.descent = Descent(net, net.seen.team, c.learning_rate, c.eps, precision)
 
     def at(self, progress: float) -> Descent:
         """The descent at the rate that is due."""
@@ -134,9 +134,9 @@ class _OnPolicy:
 class AfterstateLearner(_OnPolicy):
     """Values of what options lead to."""
 
-    def __init__(self, net: OptionValue, config: Config, memory: Rollout) -> None:
+    def __init__(self, net: OptionValue, config: Config, memory: Rollout, precision: torch.dtype | None = None) -> None:
         self.policy, self.memory = net, memory
-        self.schedule = Schedule(net, config)
+        self.schedule = Schedule(net, config, precision)
         self._seed = config.seed
         self._config = config.afterstate
         net.epsilon, net.temperature = config.afterstate.epsilon, config.afterstate.temperature
@@ -152,9 +152,15 @@ class AfterstateLearner(_OnPolicy):
 class PpoLearner(_OnPolicy):
     """Masked PPO."""
 
-    def __init__(self, net: IndexPolicy | OptionPolicy, config: Config, memory: Rollout) -> None:
+    def __init__(
+        self,
+        net: IndexPolicy | OptionPolicy,
+        config: Config,
+        memory: Rollout,
+        precision: torch.dtype | None = None,
+    ) -> None:
         self.policy, self.memory = net, memory
-        self.schedule = Schedule(net, config)
+        self.schedule = Schedule(net, config, precision)
         self._seed = config.seed
         self._config = config.ppo
 
@@ -182,9 +188,16 @@ class PpoLearner(_OnPolicy):
 class DqnLearner:
     """Q-learning from replay."""
 
-    def __init__(self, net: IndexQ | OptionQ, config: Config, memory: Replay, prefetch: bool) -> None:
+    def __init__(
+        self,
+        net: IndexQ | OptionQ,
+        config: Config,
+        memory: Replay,
+        prefetch: bool,
+        precision: torch.dtype | None = None,
+    ) -> None:
         self.policy, self.memory = net, memory
-        self.schedule = Schedule(net, config)
+        self.schedule = Schedule(net, config, precision)
         self._seed, self._config = config.seed, config.dqn
         target = _copied(net)
         weights = FlatWeights(target)
@@ -238,8 +251,11 @@ class DqnLearner:
 
 
 def frozen_copy(net: Net) -> Net:
-    """A copy that shares the encoder and its team but no weights."""
-    return _copied(net).requires_grad_(False)
+    """A copy that shares the encoder and its team but no weights; a Q network's plays its best."""
+    copy = _copied(net)
+    if isinstance(copy, IndexQ | OptionQ):
+        copy.epsilon = 0.0
+    return copy.requires_grad_(False)
 
 
 def _copied(net: N) -> N:

@@ -43,7 +43,8 @@ class Counters:
     """What has happened in the run so far, resumes included."""
 
     steps: int = 0  # the learner's decisions
-    updates: int = 0
+    updates: int = 0  # rounds of learning
+    minibatches: int = 0
     games: int = 0
     lost: int = 0
     snapshots: int = 0
@@ -115,6 +116,7 @@ class Trainer:
             self.learner.memory.carry()
             self._remember()
         self.counters.updates += 1
+        self.counters.minibatches += int(figures["minibatches"])
         return Round(figures, games, seats, played - started, self.clock() - played)
 
     def _told(self, rounds: list[Round]) -> Update:

@@ -141,7 +141,7 @@ def train_run(
         torch.set_num_threads(1)
         with Team(threads) as team:
             with span("build"):
-                trainer = build_trainer(config, make_game(config.name, config.game), team, run.log, run.path)
+                trainer = build_trainer(config, make_game(config.name, config.game), team, run.log, run.path, warn)
             with closing(trainer.arena), closing(trainer.learner):
                 if donor is not None:
                     _adopt(trainer, donor, start_from)
