@@ -198,3 +198,14 @@ def test_milestones_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert load_agent(f"{run.path}@{kept[0]}").steps == kept[0]
     with pytest.raises(RunError, match="has no checkpoint '17'"):
         load_agent(f"{run.path}@17")
+
+
+def test_a_replay_that_was_not_saved_is_filled_anew(tmp_path: Path) -> None:
+    run, said = RunFolder(tmp_path / "run"), list[str]()
+    for steps in (2000, 4000):
+        config = load_config("ofc", settings=[*SETTINGS, "algo=dqn", "dqn.save_replay=false"], flags={"steps": steps})
+        last = train_run(config, run, _go_on, warn=said.append)
+    assert said == ["this run's replay was not saved (dqn.save_replay is off): it is filled anew"]
+    assert last.figures["remembered"] < 2500
+    assert last.figures["minibatches"] > 0
+    assert "memory/view" not in load_checkpoint(latest_checkpoint(run.checkpoints)).state  # type: ignore[arg-type]

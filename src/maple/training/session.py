@@ -18,6 +18,7 @@ from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
+from maple.learn.replay import Replay
 from maple.perf.spans import span
 from maple.runs.machine import describe_machine
 from maple.runs.records import Recorder, tensorboard_is_there
@@ -36,6 +37,7 @@ __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 FREE_TO_CHANGE = (
     *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands"),
     *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard"),
+    *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
     *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths"),
 )
 # Enough to have every kernel compiled.
@@ -148,6 +150,8 @@ def train_run(
                 if checkpoint is not None:
                     restore_trainer(trainer, checkpoint.weights, checkpoint.state)
                     trainer.counters = Counters(**checkpoint.meta["counters"])
+                    if isinstance(trainer.learner.memory, Replay) and trainer.learner.memory.count == 0:
+                        warn("this run's replay was not saved (dqn.save_replay is off): it is filled anew")
                 with closing(_recorder(config, run, trainer, warn)) as recorder:
                     return _Session(config, run, trainer, tell, saved, recorder).go()
 
