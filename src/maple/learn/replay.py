@@ -240,12 +240,19 @@ class Replay:
         """Draw `batches` batches, the first of which is called `number`, and copy them out."""
         n, view = batch * batches, self.view.shape[1]
         row, weight = np.empty(n, np.int64), np.ones(n, np.float32)
-        for k in range(batches):
+
+        def pick(k: int) -> None:
             part = slice(k * batch, (k + 1) * batch)
             if self.tree is not None:
                 self.tree.draw(seed, number + k, beta, row[part], weight[part])
             else:
                 draw_uniform(self.ready, self.size, np.uint64(seed), number + k, row[part])
+
+        if team is None:
+            for k in range(batches):
+                pick(k)
+        else:
+            team.each(pick, batches)
         drawn = Drawn(
             row=row,
             weight=weight,
