@@ -20,6 +20,8 @@ KINDS = {
     "afterstate": ["algo=afterstate"],
     "ppo over options": ["algo=ppo", "ppo.policy=options"],
     "ppo over indices": ["algo=ppo", "ppo.policy=index"],
+    "dqn over options": ["algo=dqn", "dqn.policy=options"],
+    "dqn over indices": ["algo=dqn", "dqn.policy=index"],
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 
 import pytest
@@ -10,16 +11,19 @@ from maple.bench.game import bench_game
 from maple.bench.inference import bench_inference
 from maple.bench.logging import LEVELS, bench_logging
 from maple.bench.peers.sb3 import ENVS, STEPS, Sb3Side
+from maple.bench.peers.sb3_dqn import Sb3DqnSide
 from maple.bench.profiler import bench_profiler
+from maple.bench.replay import bench_replay
 from maple.bench.roofline import bench_roofline
 from maple.bench.strength import bench_strength
 from maple.bench.suites import run_suites
 from maple.bench.train import MapleSide, bench_train
 from maple.core.config import Config
 from maple.core.sources import load_config
+from maple.games import entry
 
 SMALL = ["tables=48", "net.hidden=[16, 8]", "ppo.horizon=720", "ppo.minibatch=128"]
-SMALL += ["afterstate.horizon=720", "afterstate.minibatch=128"]
+SMALL += ["afterstate.horizon=720", "afterstate.minibatch=128", "dqn.horizon=720", "dqn.warmup=100"]
 
 
 def _config(*settings: str, minutes: float | None = None) -> Config:
@@ -34,7 +38,9 @@ def test_game(options: bool) -> None:
     assert ("options_per_s" in found) == options
 
 
-@pytest.mark.parametrize("settings", [["algo=afterstate"], ["algo=ppo", "ppo.policy=index", "opponents=random"]])
+@pytest.mark.parametrize(
+    "settings", [["algo=afterstate"], ["algo=ppo", "ppo.policy=index", "opponents=random"], ["algo=dqn"]]
+)
 def test_training_alone_and_its_parts(settings: list[str]) -> None:
     found = bench_train(_config(*settings), 0.5, None)
     assert found["maple"]["steps_per_s"] > 0
@@ -47,7 +53,7 @@ def test_training_alone_and_its_parts(settings: list[str]) -> None:
 def test_whole_updates_only() -> None:
     with MapleSide(_config()) as side:
         side.slice(0.01)
-        assert side.trainer.rollout.size == side.trainer.rollout.carried
+        assert side.trainer.learner.memory.size == side.trainer.learner.memory.carried
         assert side.steps == side.trainer.counters.steps >= 720
 
 
@@ -96,3 +102,22 @@ def test_every_kind_of_logging_at_every_level() -> None:
     wanted = {(kind, level) for kind in kinds for level in LEVELS} | {("none", "")}
     assert {(row["to"], row["level"]) for row in found["rows"]} == wanted
     assert found["rows"][0]["ratio"] == 1.0
+
+
+def test_replay_is_measured_beside_peers() -> None:
+    found = bench_replay(16384, 64, 1.5, True, 0, 1, lambda _: None)
+    for side in ("prioritized", "uniform"):
+        assert all(found[side][part] > 0 for part in ("sample_per_s", "update_per_s", "learn_per_s"))
+    assert found["ratio_ci95"][0] <= found["ratio"] <= found["ratio_ci95"][1]
+    assert set(found["peers"]) == {"torchrl", "tianshou"}
+    for peer in found["peers"].values():
+        assert peer.get("missing") or peer["sample_per_s"] > peer["update_per_s"] > 0
+
+
+def test_dqn_is_measured_beside_sb3() -> None:
+    pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
+    settings = ["algo=dqn", "dqn.policy=index", "tables=16", "net.hidden=[16]", "dqn.warmup=200", "dqn.horizon=64"]
+    config = load_config("CartPole-v1", settings=[*settings, "workers.count=0"], defaults=entry("CartPole-v1").defaults)
+    found = bench_train(config, 1.0, partial(Sb3DqnSide, config))
+    assert found["updates_ratio"] > 0
+    assert found["peer"]["update_ratio"] == pytest.approx(found["maple"]["update_ratio"], rel=0.05)

@@ -41,6 +41,10 @@ def test_names_of_other_programs_are_understood() -> None:
     assert (config.tables, config.log.every, config.log.console, config.log.file) == (64, 5, False, False)
     assert (config.log.enabled, config.workers.count) == (True, "auto")
     assert gather("ofc", environment={"USE_SUBPROC_ENVS": "0"}).config.workers.count == 0
+    switches = {"USE_AMP": "1", "USE_COMPILE": "0", "PREFETCH": "1", "PIN_MEMORY": "0", "UPDATES_PER_STEP": "12"}
+    config = gather("ofc", environment=switches).config
+    assert (config.torch.amp, config.torch.compile, config.torch.pin_memory) == (True, False, False)
+    assert (config.dqn.prefetch, config.dqn.updates_per_step) == (True, 12)
     assert set(from_environment(dict.fromkeys(ENVIRONMENT, "1"))) == set(ENVIRONMENT.values())
 
 

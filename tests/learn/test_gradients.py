@@ -17,7 +17,7 @@ from maple.games import make_game
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update
 from maple.learn.index_gradient import FIGURES
 from maple.learn.ppo import PpoRecipe, ppo_update
-from maple.learn.rollout import Batch
+from maple.learn.rollout import Batch, Rollout
 from maple.nets.dense import RELU, TANH, activate, add_product, deactivate
 from maple.nets.flat import FlatWeights
 from maple.nets.policy import OptionValue
@@ -46,9 +46,11 @@ def _trainer(team: Team, *settings: str) -> Trainer:
 
 
 def _play(trainer: Trainer, decisions: int) -> Batch:
-    trainer.rollout.capacity = decisions
+    rollout = trainer.learner.memory
+    assert isinstance(rollout, Rollout)
+    rollout.capacity = decisions
     trainer.collect()
-    return trainer.rollout.batch()
+    return rollout.batch()
 
 
 def _updated_ppo(

@@ -7,35 +7,16 @@ import numpy as np
 from maple.core.step import Outcome
 from maple.learn.returns import DROPPED, ENDED, OPEN
 from maple.learn.rollout import Rollout
+from tests.learn.streams import add, end
 
 
-def _add(rollout: Rollout, table: list[int], seat: list[int], reward: list[float], tag: list[int]) -> None:
-    n = len(table)
-    rollout.add(
-        np.array(table, np.int32),
-        np.array(seat, np.int8),
-        np.array(reward, np.float32)[:, None],
-        np.array(tag, np.uint64)[:, None],
-        np.array(tag, np.int16),
-        np.zeros(n, np.float32),
-        np.array(tag, np.float32)[:, None],
-        np.zeros(n, np.bool_),
-    )
-
-
-def _end(rollout: Rollout, table: int, outcome: Outcome, reward: list[float], beyond: float = 0.0) -> None:
-    value = np.full((1, len(reward), 1), beyond, np.float32)
-    earned = np.array([reward], np.float32)[:, :, None]
-    rollout.finish(np.array([table], np.int32), np.array([outcome], np.int8), earned, value)
-
-
-def test_rewards_close_the_decision_before_and_games_end() -> None:
+def test_rewards_close_the_decision_before_and_gamesend() -> None:
     rollout = Rollout(4, tables=2, seats=2, view=1, value=1, signals=1)
-    _add(rollout, [0, 1], [0, 0], [0, 0], [10, 11])
-    _add(rollout, [0, 1], [1, 1], [0, 0], [12, 13])
+    add(rollout, [0, 1], [0, 0], [0, 0], [10, 11])
+    add(rollout, [0, 1], [1, 1], [0, 0], [12, 13])
     assert rollout.full
-    _end(rollout, 0, Outcome.TERMINATED, [5.0, -5.0])
-    _add(rollout, [1], [0], [0.5], [14])
+    end(rollout, 0, Outcome.TERMINATED, [5.0, -5.0])
+    add(rollout, [1], [0], [0.5], [14])
     batch = rollout.batch()
     assert list(batch.following) == [ENDED, 4, ENDED, OPEN, OPEN]
     assert list(batch.reward[:3, 0]) == [5.0, 0.5, -5.0]
@@ -44,13 +25,13 @@ def test_rewards_close_the_decision_before_and_games_end() -> None:
 
 def test_open_rows_are_carried_and_closed_later() -> None:
     rollout = Rollout(2, tables=2, seats=2, view=1, value=1, signals=1)
-    _add(rollout, [0, 1], [0, 0], [0, 0], [10, 11])
-    _add(rollout, [0], [0], [1.0], [12])
+    add(rollout, [0, 1], [0, 0], [0, 0], [10, 11])
+    add(rollout, [0], [0], [1.0], [12])
     assert list(rollout.batch().action[rollout.batch().closed]) == [10]
     rollout.carry()
     assert rollout.size == 2
     assert not rollout.full
-    _add(rollout, [1, 0], [0, 0], [2.0, 3.0], [13, 14])
+    add(rollout, [1, 0], [0, 0], [2.0, 3.0], [13, 14])
     batch = rollout.batch()
     rewards = dict(zip(batch.action[batch.closed], batch.reward[batch.closed, 0], strict=True))
     assert rewards == {11: 2.0, 12: 3.0}
@@ -58,9 +39,9 @@ def test_open_rows_are_carried_and_closed_later() -> None:
 
 def test_lost_games_are_dropped_and_truncated_ones_bootstrap() -> None:
     rollout = Rollout(2, tables=2, seats=2, view=1, value=1, signals=1)
-    _add(rollout, [0, 1], [0, 1], [0, 0], [10, 11])
-    _end(rollout, 0, Outcome.LOST, [9.0, 9.0])
-    _end(rollout, 1, Outcome.TRUNCATED, [1.0, 2.0], beyond=7.0)
+    add(rollout, [0, 1], [0, 1], [0, 0], [10, 11])
+    end(rollout, 0, Outcome.LOST, [9.0, 9.0])
+    end(rollout, 1, Outcome.TRUNCATED, [1.0, 2.0], beyond=7.0)
     batch = rollout.batch()
     assert list(batch.following) == [DROPPED, ENDED]
     assert list(batch.closed) == [1]
@@ -75,8 +56,8 @@ def test_every_decision_is_learned_exactly_once() -> None:
     for _ in range(300):
         table, seat = int(rng.integers(3)), int(rng.integers(2))
         if rng.random() < 0.2:
-            _end(rollout, table, Outcome.TERMINATED, [0.0, 0.0])
-        _add(rollout, [table], [seat], [0.0], [tag])
+            end(rollout, table, Outcome.TERMINATED, [0.0, 0.0])
+        add(rollout, [table], [seat], [0.0], [tag])
         tag += 1
         if rollout.full:
             batch = rollout.batch()
@@ -89,12 +70,12 @@ def test_every_decision_is_learned_exactly_once() -> None:
 
 def test_state_restores_what_carry_left() -> None:
     first = Rollout(2, tables=2, seats=2, view=1, value=1, signals=1)
-    _add(first, [0, 1], [0, 0], [0, 0], [10, 11])
+    add(first, [0, 1], [0, 0], [0, 0], [10, 11])
     first.carry()
     second = Rollout(2, tables=2, seats=2, view=1, value=1, signals=1)
     second.restore({name: array.copy() for name, array in first.state().items()})
     for rollout in (first, second):
-        _add(rollout, [0, 1], [0, 0], [4.0, 5.0], [12, 13])
+        add(rollout, [0, 1], [0, 0], [4.0, 5.0], [12, 13])
     a, b = first.batch(), second.batch()
     assert list(a.following) == list(b.following) == [2, 3, OPEN, OPEN]
     assert np.array_equal(a.reward[a.closed], b.reward[b.closed])

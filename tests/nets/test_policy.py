@@ -10,20 +10,26 @@ from maple.core.config import Config
 from maple.core.sources import load_config
 from maple.core.step import Keys
 from maple.core.threads import Team
-from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
+from maple.nets.policy import OptionValue
 from maple.nets.sampling import sample_mask, sample_options
 from maple.nets.seen import Seen
-from maple.training.learners import make_policy
+from maple.training.learners import Net, make_policy
 from tests.conftest import Decisions
 
-KINDS = [["algo=afterstate"], ["algo=ppo", "ppo.policy=options"], ["algo=ppo", "ppo.policy=index"]]
+KINDS = [
+    ["algo=afterstate"],
+    ["algo=ppo", "ppo.policy=options"],
+    ["algo=ppo", "ppo.policy=index"],
+    ["algo=dqn", "dqn.policy=options"],
+    ["algo=dqn", "dqn.policy=index"],
+]
 
 
 def _config(settings: list[str]) -> Config:
     return load_config("ofc", settings=["net.hidden=[16, 8]", *settings])
 
 
-def _policy(settings: list[str], decisions: Decisions, team: Team) -> IndexPolicy | OptionPolicy | OptionValue:
+def _policy(settings: list[str], decisions: Decisions, team: Team) -> Net:
     return make_policy(_config(settings), Seen(decisions.game, team), torch.device("cpu"))
 
 

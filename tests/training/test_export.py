@@ -19,6 +19,9 @@ from maple.training.learners import make_policy
 KINDS = {
     "afterstate": ["algo=afterstate"],
     "options": ["algo=ppo", "ppo.policy=options"],
+    "q of indices": ["algo=dqn", "dqn.policy=index", "dqn.quantiles=3"],
+    "q of indices, no duel": ["algo=dqn", "dqn.policy=index", "dqn.dueling=false"],
+    "q of options": ["algo=dqn", "dqn.policy=options", "dqn.exploration=noisy"],
     "indices": ["algo=ppo", "ppo.policy=index", "net.activation=tanh"],
 }
 

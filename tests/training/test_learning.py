@@ -20,6 +20,8 @@ COMMON = ["game.fantasyland=off", "tables=128", "optimizer.learning_rate=0.003",
         (["algo=afterstate", "afterstate.horizon=3840", "afterstate.minibatch=512"], 120_000, 0.35, 7.0),
         (["algo=ppo", "ppo.policy=options", "ppo.horizon=3840", "ppo.minibatch=512"], 80_000, 0.5, 3.0),
         (["algo=ppo", "ppo.policy=index", "ppo.horizon=3840", "ppo.minibatch=512", "ppo.epochs=4"], 150_000, 0.6, 1.0),
+        (["algo=dqn", "dqn.dueling=false", "dqn.gamma=1", "dqn.updates_per_step=4"], 40_000, 0.5, 3.0),
+        (["algo=dqn", "dqn.policy=index", "dqn.gamma=1", "dqn.updates_per_step=4"], 100_000, 0.65, 0.0),
     ],
 )
 def test_a_learner_beats_random_players(

@@ -14,7 +14,13 @@ from maple.games import make_game
 from maple.training.build import build_trainer
 from maple.training.preflight import check_memory, estimate
 
-KINDS = [["algo=afterstate"], ["algo=ppo", "ppo.policy=options"], ["algo=ppo", "ppo.policy=index"]]
+KINDS = [
+    ["algo=afterstate"],
+    ["algo=ppo", "ppo.policy=options"],
+    ["algo=ppo", "ppo.policy=index"],
+    ["algo=dqn", "dqn.policy=options"],
+    ["algo=dqn", "dqn.policy=index", "dqn.quantiles=7", "dqn.exploration=noisy"],
+]
 
 
 @pytest.mark.parametrize("settings", KINDS)
@@ -22,12 +28,14 @@ def test_the_estimate_is_near_what_is_allocated(settings: list[str], team: Team)
     config = load_config("ofc", settings=["tables=2048", "threads=2", "steps=1000", *settings])
     game = make_game("ofc")
     need, trainer = estimate(config, game), build_trainer(config, game, team)
-    rollout = sum(array.nbytes for array in vars(trainer.rollout).values() if isinstance(array, np.ndarray))
-    assert need.rollout == pytest.approx(rollout, rel=0.05)
+    held = vars(trainer.learner.memory)
+    held |= vars(held["tree"]) if "tree" in held else {}
+    memory = sum(array.nbytes for array in held.values() if isinstance(array, np.ndarray))
+    assert need.memory == pytest.approx(memory, rel=0.05)
     tables = sum(array.nbytes for array in trainer.arena.state().values())
     assert need.tables == pytest.approx(tables, rel=0.3)
     weights = trainer.learner.schedule.descent.flat.vector.numel()
-    assert need.network == pytest.approx(4 * weights * 5, rel=0.1)
+    assert need.network == pytest.approx(4 * weights * (6 if config.algo == "dqn" else 5), rel=0.1)
 
 
 def test_a_run_that_does_not_fit_is_told_what_would() -> None:
@@ -43,3 +51,9 @@ def test_a_run_that_does_not_fit_is_told_what_would() -> None:
     with pytest.raises(ConfigError, match=r"tables=1 --set afterstate.horizon=\d+ would fit"):
         check_memory(long, game, free=2 * 2**30)
     assert check_memory(load_config("ofc"), game, free=4 * 2**30).total < 2**30
+    vast = load_config("ofc", settings=["algo=dqn", "dqn.capacity=100000000"])
+    with pytest.raises(ConfigError, match=r"dqn.capacity=\d+ would fit"):
+        check_memory(vast, game, free=2 * 2**30)
+    assert check_memory(vast, game, free=20 * 2**30).memory > 10 * 2**30
+    filed = load_config("ofc", settings=["algo=dqn", "dqn.capacity=100000000", "dqn.replay=file"])
+    assert check_memory(filed, game, free=6 * 2**30).memory < 4 * 2**30

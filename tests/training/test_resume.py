@@ -28,6 +28,11 @@ SETTINGS = [
     "afterstate.minibatch=128",
     "ppo.horizon=720",
     "ppo.minibatch=128",
+    "dqn.horizon=720",
+    "dqn.minibatch=64",
+    "dqn.updates_per_step=2",
+    "dqn.warmup=500",
+    "dqn.capacity=4000",
     "snapshots.every_steps=3000",
     "opponents=self:0.6,past:0.3,random:0.1",
     "probe_every_s=0",
@@ -55,7 +60,7 @@ def _assert_identical(a: Checkpoint, b: Checkpoint) -> None:
     assert [a.meta["counters"][name] for name in counted] == [b.meta["counters"][name] for name in counted]
 
 
-@pytest.mark.parametrize("algo", ["afterstate", "ppo"])
+@pytest.mark.parametrize("algo", ["afterstate", "ppo", "dqn"])
 def test_killed_at_random_moments_it_ends_the_same(algo: str, tmp_path: Path) -> None:
     steps = 12_000
     subprocess.run(_arguments("whole", tmp_path, algo, steps), check=True, capture_output=True)
@@ -193,3 +198,14 @@ def test_milestones_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert load_agent(f"{run.path}@{kept[0]}").steps == kept[0]
     with pytest.raises(RunError, match="has no checkpoint '17'"):
         load_agent(f"{run.path}@17")
+
+
+def test_a_replay_that_was_not_saved_is_filled_anew(tmp_path: Path) -> None:
+    run, said = RunFolder(tmp_path / "run"), list[str]()
+    for steps in (2000, 4000):
+        config = load_config("ofc", settings=[*SETTINGS, "algo=dqn", "dqn.save_replay=false"], flags={"steps": steps})
+        last = train_run(config, run, _go_on, warn=said.append)
+    assert said == ["this run's replay was not saved (dqn.save_replay is off): it is filled anew"]
+    assert last.figures["remembered"] < 2500
+    assert last.figures["minibatches"] > 0
+    assert "memory/view" not in load_checkpoint(latest_checkpoint(run.checkpoints)).state  # type: ignore[arg-type]

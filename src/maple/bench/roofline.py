@@ -51,15 +51,13 @@ def bench_roofline(config: Config, seconds: float) -> dict[str, Any]:
             return sum(map(len, views))
 
         def learn() -> int:
-            batch = trainer.rollout.batch()
-            trainer.learner.update(batch, 0, 0.5)
-            return len(batch.closed)
+            return int(trainer.learner.update(0, 0.5)["rows"])
 
         for _ in range(ROUNDS):
             parts["loop"].append(1.0 / side.slice(slice_s))
             trainer.collect()
             parts["learning"].append(_per_row(learn, slice_s))
-            trainer.rollout.carry()
+            trainer.learner.memory.carry()
             parts["inference"].append(_per_row(infer, slice_s))
             saved = arena.state()
             parts["game"].append(_per_row(play, slice_s) * played_per_row)

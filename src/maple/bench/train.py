@@ -28,6 +28,7 @@ class Side(Protocol):
     """Something that learns and can be measured in slices."""
 
     name: str
+    updates_per_s: list[float]  # of each slice
 
     def slice(self, seconds: float) -> float:
         """Learn for whole updates until `seconds` have passed; returns learned decisions a second."""
@@ -45,6 +46,7 @@ class MapleSide:
         self.trainer: Trainer = build_trainer(config, make_game(config.name, config.game), self.team)
         self.cpu_s = self.wall_s = 0.0
         self.steps = 0
+        self.updates_per_s: list[float] = []
 
     def __enter__(self) -> MapleSide:
         return self
@@ -53,6 +55,7 @@ class MapleSide:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.trainer.arena.close()
+        self.trainer.learner.close()
         self.team.close()
 
     def _worked_s(self) -> float:
@@ -62,6 +65,7 @@ class MapleSide:
     def slice(self, seconds: float, after_update: Callable[[Update], None] | None = None) -> float:
         """Train for whole updates until `seconds` have passed; returns learned decisions a second."""
         began, cpu, steps = time.perf_counter(), self._worked_s(), self.trainer.counters.steps
+        minibatches = self.trainer.counters.minibatches
 
         def go_on(update: Update) -> bool:
             if after_update is not None:
@@ -72,6 +76,7 @@ class MapleSide:
         wall, done = time.perf_counter() - began, self.trainer.counters.steps - steps
         self.wall_s, self.cpu_s = self.wall_s + wall, self.cpu_s + self._worked_s() - cpu
         self.steps += done
+        self.updates_per_s.append((self.trainer.counters.minibatches - minibatches) / wall)
         return done / wall
 
 
@@ -90,13 +95,25 @@ def bench_train(
         else:
             with peer() as side:
                 speeds, others = interleave(lambda: maple.slice(slice_s), lambda: side.slice(slice_s), PAIRS)
-                found["peer"] = {"name": side.name, "steps_per_s": sum(others) / len(others), "slices": others}
+                theirs = side.updates_per_s[-PAIRS:]
+                found["peer"] = {"name": side.name, **_speeds(others, theirs), "slices": others}
             ratio, interval = ratio_interval(speeds, others)
             found |= {"ratio": ratio, "ratio_ci95": list(interval)}
+            ratio, interval = ratio_interval(maple.updates_per_s[-PAIRS:], theirs)
+            found |= {"updates_ratio": ratio, "updates_ratio_ci95": list(interval)}
         cores = config.threads or available_cores()
         found["maple"] = {
-            "steps_per_s": sum(speeds) / len(speeds),
+            **_speeds(speeds, maple.updates_per_s[-PAIRS:]),
             "slices": speeds,
             "cpu_use": maple.cpu_s / (maple.wall_s * cores),
         }
     return found
+
+
+def _speeds(steps: list[float], updates: list[float]) -> dict[str, float]:
+    """Learned decisions and updates, a minibatch each, a second; and how many updates for each decision."""
+    return {
+        "steps_per_s": sum(steps) / len(steps),
+        "updates_per_s": sum(updates) / len(updates),
+        "update_ratio": sum(updates) / sum(steps),
+    }

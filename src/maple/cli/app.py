@@ -27,6 +27,7 @@ def _add_commands() -> None:
     from maple.cli import (
         balance,
         bench,
+        bench_learning,
         compare,
         config,
         doctor,
@@ -53,6 +54,8 @@ def _add_commands() -> None:
     app.command("tune")(tune.tune)
     app.command("doctor")(doctor.doctor)
     bench.app.command("balance")(balance.balance)
+    bench.app.command("train")(bench_learning.train)
+    bench.app.command("replay")(bench_learning.replay)
     app.add_typer(bench.app, name="bench")
     app.add_typer(runs.app, name="runs")
     app.add_typer(config.app, name="config")

@@ -25,11 +25,6 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Measure: one thing at a time, on this machine, as it is now.", invoke_without_command=True)
 
-RECIPES: dict[str, dict[str, Any]] = {
-    "same": {"preset": "sb3", "settings": ["opponents=random"]},
-    "best": {"preset": "speed", "settings": ["algo=ppo", "ppo.policy=index"]},
-}
-
 
 @app.callback()
 def suites(
@@ -239,44 +234,6 @@ def _bench_battles(
                 notes.print(text)
 
         return bench_showdown(config.game, processes, battles, seconds, config.seed, tell, make_peer, ways)
-
-
-@app.command("train")
-def train(
-    game: GameArgument,
-    peer: Annotated[str | None, typer.Option(help="Measure a peer in the same run: sb3.")] = None,
-    recipe: Annotated[str | None, typer.Option(help="same: the peer's own recipe; best: our speed preset.")] = None,
-    seconds: SecondsOption = 60.0,
-    preset: PresetOption = None,
-    algo: AlgoOption = None,
-    settings: SetOption = None,
-    seed: SeedOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Training end to end, in learned decisions a second; with `--peer`, interleaved with a peer on the same game.
-
-    - `maple bench train ofc --peer sb3 --recipe same`
-    - `maple bench train ofc --peer sb3 --recipe best`
-    - `maple bench train ofc --algo afterstate`
-    """
-    from maple.bench.train import bench_train
-
-    if peer not in (None, "sb3"):
-        raise ConfigError(f"there is no peer {peer!r}; {nearest(peer, ['sb3'])}")
-    if recipe is not None and recipe not in RECIPES:
-        raise ConfigError(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
-    chosen = RECIPES[recipe] if recipe else {}
-    lines = [*chosen.get("settings", []), *(settings or [])]
-    config = bench_config(game, preset or chosen.get("preset"), lines, algo, seed)
-    compile_kernels(config)
-    make_peer = None
-    if peer is not None:
-        from maple.bench.peers.sb3 import Sb3Side
-
-        make_peer = partial(Sb3Side, game, config.game, config.seed)
-    with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
-        found = bench_train(config, seconds, make_peer)
-    show(f"training {game}", found, json)
 
 
 @app.command("strength")

@@ -50,7 +50,7 @@ SetOption = Annotated[
     ),
 ]
 AlgoOption = Annotated[
-    str | None, typer.Option(help="How to learn: afterstate or ppo [default: the game's strongest].")
+    str | None, typer.Option(help="How to learn: afterstate, ppo or dqn [default: the game's strongest].")
 ]
 
 

@@ -13,7 +13,7 @@ from maple.cli.evaluate import evaluation, print_comparison, print_evaluations
 from maple.cli.messages import Messages
 from maple.cli.output import notes, warn
 from maple.cli.profile import save_profile
-from maple.core.config import Config
+from maple.core.config import Config, DqnConfig
 from maple.core.kernels import is_compiled
 from maple.games import make_game
 from maple.perf import Profiler, ShortLine
@@ -117,11 +117,11 @@ def _with_lines(
 def _facts(folder: RunFolder, last: Progress) -> dict[str, Any]:
     """What a profile should know of its run; counts are of this process alone."""
     config = Config.model_validate(folder.read_json("config.json"))
-    recipe = config.ppo if config.algo == "ppo" else config.afterstate
     now = {"steps": last.steps, "updates": last.updates, "games": last.games}
     counts = {name: count - last.before[name] for name, count in now.items()}
     facts = {"game": config.name, "algo": config.algo, "tables": config.tables, "threads": config.threads}
-    return {**facts, **counts, "minibatch": recipe.minibatch, "epochs": recipe.epochs, "cpu_use": last.cpu_use}
+    epochs = config.recipe.epochs if not isinstance(config.recipe, DqnConfig) else 0
+    return {**facts, **counts, "minibatch": config.recipe.minibatch, "epochs": epochs, "cpu_use": last.cpu_use}
 
 
 def _evaluate(config: Config, folder: RunFolder, company: Company, last: Progress) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import typer
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, print_table, results
 from maple.cli.sitting import compile_kernels
-from maple.core.config import Config, assign, flat, preset_settings
+from maple.core.config import Config, DqnConfig, assign, flat, preset_settings
 from maple.core.sources import load_config
 from maple.games import entry, make_game
 
@@ -112,9 +112,11 @@ def _learning(config: Config, seconds: float) -> dict[str, Any]:
     from maple.bench.gate import Limits
 
     spec = make_game(config.name, config.game).spec
-    recipe = config.ppo if config.algo == "ppo" else config.afterstate
+    recipe = config.recipe
     wanted = {f"{config.algo}.minibatch": 2 * recipe.minibatch}
-    if recipe.epochs > 1:
+    if isinstance(recipe, DqnConfig):
+        wanted["dqn.updates_per_step"] = max(1, recipe.updates_per_step // 2)
+    elif recipe.epochs > 1:
         wanted[f"{config.algo}.epochs"] = recipe.epochs - 1
     limits = Limits(margin=spec.metric.margin, seeds=3)
     plan = Plan(limits, max(0.5, seconds / (6 * len(wanted))), 5, 1500, 300, (config.probe_against,), config.seed)

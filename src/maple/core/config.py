@@ -20,12 +20,14 @@ from maple.core.errors import ConfigError, nearest
 __all__ = [
     "AfterstateConfig",
     "Config",
+    "DqnConfig",
     "LogConfig",
     "NetConfig",
     "OptimizerConfig",
     "PpoConfig",
     "PracticeConfig",
     "SnapshotConfig",
+    "TorchConfig",
     "WorkerConfig",
     "assign",
     "flat",
@@ -101,6 +103,58 @@ class AfterstateConfig(_Section):
     _fits = model_validator(mode="after")(_fits)
 
 
+class DqnConfig(_Section):
+    """Q-learning from replay: double, dueling, n-step, prioritized."""
+
+    policy: Literal["options", "index"] = Field("options", description="described options, or plain indices and a mask")
+    horizon: int = Field(8192, ge=1, description="decisions between two reports; learning goes on in between")
+    train_every: int | None = Field(
+        None, ge=1, description="decisions between two rounds of learning; one for each table if not set"
+    )
+    updates_per_step: int = Field(8, ge=1, le=100_000, description="updates, a minibatch each, in a round of learning")
+    minibatch: int = Field(256, ge=2)
+    draw_ahead: int = Field(
+        4, ge=1, description="minibatches drawn together; priorities are at most 2 × this - 1 updates old"
+    )
+    prefetch: bool | None = Field(
+        None, description="draw in a thread of its own; where a core or a GPU is free for it, if not set"
+    )
+    capacity: int = Field(262_144, ge=16, description="decisions that are remembered")
+    replay: Literal["memory", "file"] = Field("memory", description="where views are kept: a file may exceed memory")
+    save_replay: bool = Field(True, description="in checkpoints; without it a resumed run fills the replay anew")
+    warmup: int = Field(2000, ge=0, description="decisions before the first update")
+    n_step: int = Field(3, ge=1, le=64, description="own decisions that are added up before the estimate")
+    gamma: float = Field(0.99, gt=0, le=1)
+    double: bool = Field(True, description="the network picks the best next action, its target judges it")
+    dueling: bool = Field(True, description="a value of the decision beside the advantages of its actions")
+    prioritized: bool = Field(True, description="draw what surprised most, rather than all alike")
+    alpha: float = Field(0.6, ge=0, le=1, description="how much priorities matter")
+    beta: float = Field(0.4, ge=0, le=1, description="how much importance weights undo at first; 1 at the end")
+    tau: float = Field(0.005, gt=0, le=1, description="how far the target moves; 1 for a copy")
+    target_every: int = Field(1, ge=1, description="updates between two moves of the target")
+    huber: float = Field(1.0, gt=0, description="the error from which on the loss grows in a line")
+    max_grad_norm: float = Field(10.0, gt=0)
+    exploration: Literal["epsilon", "noisy"] = Field("epsilon", description="random legal actions, or noisy layers")
+    epsilon: float = Field(1.0, ge=0, le=1, description="share of random actions at first")
+    epsilon_final: float = Field(0.05, ge=0, le=1)
+    explore_fraction: float = Field(0.3, gt=0, le=1, description="of the budget, over which epsilon falls")
+    quantiles: int = Field(0, ge=0, le=512, description="of a distributional head; 0 for none")
+
+    @model_validator(mode="after")
+    def _holds_a_round(self) -> DqnConfig:
+        if self.warmup > self.capacity or self.minibatch > self.capacity:
+            raise ValueError(f"capacity {self.capacity} is smaller than warmup {self.warmup} or the minibatch")
+        return self
+
+
+class TorchConfig(_Section):
+    """How networks learn where they learn in torch: on a GPU, over described options, with other heads."""
+
+    amp: bool | None = Field(None, description="16-bit matrix products: on a GPU if not set, bfloat16 on a CPU")
+    compile: bool | None = Field(None, description="torch.compile of the dense layers: on a GPU if not set")
+    pin_memory: bool | None = Field(None, description="batches in memory that a GPU reads by itself, if there is one")
+
+
 class PracticeConfig(_Section):
     """A variant of the game that some tables play, so that the agent knows it too."""
 
@@ -143,7 +197,7 @@ class Config(_Section):
     name: str = Field(description="the game")
     game: dict[str, Any] = Field(default_factory=dict, description="the game's own options")
     practice: list[PracticeConfig] = Field(default_factory=list, description="variants played beside the game")
-    algo: Literal["afterstate", "ppo"] = "afterstate"
+    algo: Literal["afterstate", "ppo", "dqn"] = "afterstate"
     seed: int = Field(0, ge=0, lt=2**63)
     steps: int | None = Field(None, ge=1, description="decisions that enter learning, in the whole run")
     minutes: float | None = Field(None, gt=0, description="wall-clock budget of the whole run")
@@ -162,14 +216,28 @@ class Config(_Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     ppo: PpoConfig = PpoConfig()
     afterstate: AfterstateConfig = AfterstateConfig()
+    dqn: DqnConfig = DqnConfig()
+    torch: TorchConfig = TorchConfig()
     snapshots: SnapshotConfig = SnapshotConfig()
     log: LogConfig = LogConfig()
     workers: WorkerConfig = WorkerConfig()
 
     @property
     def horizon(self) -> int:
-        """Decisions between updates of the chosen algorithm."""
-        return self.ppo.horizon if self.algo == "ppo" else self.afterstate.horizon
+        """Decisions between two reports of the chosen algorithm."""
+        return self.recipe.horizon
+
+    @property
+    def recipe(self) -> PpoConfig | AfterstateConfig | DqnConfig:
+        """The settings of the chosen algorithm."""
+        if self.algo == "dqn":
+            return self.dqn
+        return self.ppo if self.algo == "ppo" else self.afterstate
+
+    @property
+    def by_index(self) -> bool:
+        """Whether the network scores plain indices under a mask, rather than described options."""
+        return not isinstance(self.recipe, AfterstateConfig) and self.recipe.policy == "index"
 
 
 def user_presets(game: str) -> Path:

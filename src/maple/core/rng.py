@@ -35,6 +35,8 @@ class Purpose(IntEnum):
     EXPLORE = 7
     AUGMENT = 8
     BANK = 9
+    REPLAY = 10
+    NOISE = 11
 
 
 @kernel

@@ -31,6 +31,11 @@ ENVIRONMENT = {
     "TRAIN_LOG_TO_CONSOLE": "log.console",
     "TRAIN_LOG_TO_FILE": "log.file",
     "LOG_EVERY": "log.every",
+    "UPDATES_PER_STEP": "dqn.updates_per_step",
+    "PREFETCH": "dqn.prefetch",
+    "USE_AMP": "torch.amp",
+    "USE_COMPILE": "torch.compile",
+    "PIN_MEMORY": "torch.pin_memory",
 }
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 

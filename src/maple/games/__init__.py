@@ -35,7 +35,10 @@ GAMES: Mapping[str, GameEntry] = {
         game="OfcGame",
         settings="OfcSettings",
         summary="open-face Chinese poker: pineapple or regular, 2-3 seats, fantasyland",
-        defaults={"practice": [{"share": 0.5, "game": {"fantasyland": "off"}}]},
+        defaults={
+            "practice": [{"share": 0.5, "game": {"fantasyland": "off"}}],
+            "dqn": {"gamma": 1.0, "dueling": False},
+        },
     ),
     "showdown": GameEntry(
         module="maple.games.showdown.game",
@@ -57,6 +60,7 @@ GAMES: Mapping[str, GameEntry] = {
                 "gamma": 0.995,
                 "entropy": 0.02,
             },
+            "dqn": {"policy": "index", "gamma": 0.995},
         },
     ),
     "wargame": GameEntry(

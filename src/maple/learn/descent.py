@@ -8,6 +8,7 @@ its part of the weights.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,13 @@ def descend(crew, state, max_norm, learning_rate, eps):
 class Descent:
     """A network's weights, their gradient and Adam."""
 
-    def __init__(self, net: nn.Module, team: Team, learning_rate: float, eps: float) -> None:
+    def __init__(
+        self, net: nn.Module, team: Team, learning_rate: float, eps: float, precision: torch.dtype | None = None
+    ) -> None:
         self.flat = FlatWeights(net)
         self.team = team
+        self._device, self._precision = self.flat.vector.device.type, precision
+        self._scaler = torch.amp.GradScaler(self._device, enabled=precision is torch.float16)
         self._eps = eps
         self.adam = torch.optim.Adam([self.flat.vector], learning_rate, (BETA1, BETA2), eps, fused=True)
         self._gradients = np.zeros((team.threads, len(self.flat.vector)), np.float32)
@@ -141,10 +146,11 @@ class Descent:
 
         def share(part: int) -> None:
             mine = rows[bounds[part] : bounds[part + 1]]
-            with span("loss_calculation"):
+            with span("loss_calculation"), self._numbers():
                 loss, figures[part] = loss_of(mine)
             with span("gradient_calculation"):
-                gradients[part] = torch.autograd.grad(loss * (len(mine) / len(rows)), self.flat.parameters)
+                share = self._scaler.scale(loss * (len(mine) / len(rows)))
+                gradients[part] = torch.autograd.grad(share, self.flat.parameters)
 
         self.team.each(share, parts)
         with span("optimizer_step"):
@@ -154,6 +160,10 @@ class Descent:
             name: float(sum(w * float(f[name]) for w, f in zip(weights, figures, strict=True))) for name in figures[0]
         }
 
+    def _numbers(self) -> AbstractContextManager[Any]:
+        """Dense layers in the numbers they were told to use."""
+        return torch.autocast(self._device, self._precision) if self._precision is not None else nullcontext()
+
     def _step(self, gradients: list[tuple[Tensor, ...]], max_norm: float) -> None:
         """Add up the shares' gradients and take a step of Adam."""
         for parameter, *pieces in zip(self.flat.parameters, *gradients, strict=True):
@@ -161,6 +171,8 @@ class Descent:
             parameter.grad.copy_(pieces[0])
             for piece in pieces[1:]:
                 parameter.grad.add_(piece)
+        self._scaler.unscale_(self.adam)
         if max_norm:
             nn.utils.clip_grad_norm_([self.flat.vector], max_norm)
-        self.adam.step()
+        self._scaler.step(self.adam)
+        self._scaler.update()

@@ -11,6 +11,7 @@ import numpy as np
 from maple.core.kernels import cycles, fast_kernel
 from maple.learn.descent import GRADIENT, LOSS, descend, share_of
 from maple.nets.dense import activate, deactivate, exp, layer_weight, stage, tower_backward, tower_forward, turn
+from maple.nets.legal import list_legal, score_legal, spread_legal
 from maple.nets.sparse import spread_bytes, sum_bytes
 
 __all__ = ["FIGURES", "add_index_gradient", "index_epoch"]
@@ -26,29 +27,9 @@ _LEAST = np.float32(-80)  # e to this is nothing
 
 
 @fast_kernel
-def _list_legal(mask, legal):
-    """The legal actions of one row, then the last again, four at a time being read; returns how many. Writes legal."""
-    n = 0
-    for a in range(mask.shape[0]):
-        legal[n] = a
-        n += mask[a]
-    for j in range(n, n + 4):
-        legal[j] = legal[n - 1]
-    return n
-
-
-@fast_kernel
 def _log_probs(x, weight, bias, n, legal, log_p, p):
     """Log-probabilities and probabilities of one row's legal actions. Writes log_p, p."""
-    for j in range(0, n, 4):
-        w0, w1, w2, w3 = weight[legal[j]], weight[legal[j + 1]], weight[legal[j + 2]], weight[legal[j + 3]]
-        s0, s1, s2, s3 = bias[legal[j]], bias[legal[j + 1]], bias[legal[j + 2]], bias[legal[j + 3]]
-        for h in range(x.shape[0]):
-            s0 += x[h] * w0[h]
-            s1 += x[h] * w1[h]
-            s2 += x[h] * w2[h]
-            s3 += x[h] * w3[h]
-        log_p[j], log_p[j + 1], log_p[j + 2], log_p[j + 3] = s0, s1, s2, s3
+    score_legal(x, weight, bias, n, legal, log_p)
     top = log_p[0]
     for j in range(1, n):
         top = max(top, log_p[j])
@@ -88,22 +69,6 @@ def _policy_flow(n, legal, log_p, p, taken, old_log_prob, advantage, recipe, flo
 
 
 @fast_kernel
-def _spread_flow(x, weight, n, legal, flow, into, weight_grad, bias_grad):
-    """Where that gradient goes. Writes into, weight_grad, bias_grad."""
-    into[:] = _0
-    for j in range(0, n, 4):
-        w0, w1, w2, w3 = weight[legal[j]], weight[legal[j + 1]], weight[legal[j + 2]], weight[legal[j + 3]]
-        f0, f1, f2, f3 = flow[j], flow[j + 1], flow[j + 2], flow[j + 3]
-        for h in range(x.shape[0]):
-            into[h] += f0 * w0[h] + f1 * w1[h] + f2 * w2[h] + f3 * w3[h]
-    for j in range(n):
-        f, row = flow[j], weight_grad[legal[j]]
-        bias_grad[legal[j]] += f
-        for h in range(x.shape[0]):
-            row[h] += f * x[h]
-
-
-@fast_kernel
 def _value_flow(value, old_value, target, recipe, figures):
     """The loss's gradient with regard to one row's value. Writes figures."""
     weight, clip, scale = recipe[2], recipe[3], recipe[4]
@@ -130,11 +95,11 @@ def _head(hidden, weights, actor, mask, rows, action, old_log_prob, advantage, r
     flow = np.empty(mask.shape[1] + 4, np.float32)
     for i in range(len(rows)):
         r = rows[i]
-        n = _list_legal(mask[r], legal)
+        n = list_legal(mask[r], legal)
         _log_probs(hidden[i], weight, bias, n, legal, log_p, p)
         gain = (advantage[r] - recipe[5]) * recipe[6]
         _policy_flow(n, legal, log_p, p, action[r], old_log_prob[r], gain, recipe, flow, figures)
-        _spread_flow(hidden[i], weight, n, legal, flow, into[i], weight_grad, bias_grad)
+        spread_legal(hidden[i], weight, n, legal, flow, into[i], weight_grad, bias_grad)
 
 
 @fast_kernel

@@ -7,6 +7,7 @@ thrown away, whatever the games' lengths, and nothing is learned twice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.core.kernels import kernel
-from maple.core.step import Outcome
+from maple.core.step import Ended, Outcome
 from maple.learn.returns import DROPPED, ENDED, OPEN
+from maple.nets.policy import Choice
 
 __all__ = ["Batch", "Rollout"]
 
@@ -86,16 +88,13 @@ class Rollout:
         """Whether `capacity` decisions came since the last take()."""
         return self.size - self.carried >= self.capacity
 
-    def finish(
-        self,
-        table: NDArray[np.int32],
-        outcome: NDArray[np.int8],
-        reward: NDArray[np.float32],
-        last_value: NDArray[np.float32],
-    ) -> None:
-        """Close the rows of games that ended; `last_value` (G, seats, C) is what lay beyond where they were cut off."""
+    def finish(self, ended: Ended, beyond: Callable[[Ended], NDArray[np.float32]]) -> None:
+        """Close the rows of games that ended; `beyond` (K, seats, C) says what lay beyond where some were cut off."""
+        last_value = np.zeros((len(ended.table), self.open_row.shape[1], self.bootstrap.shape[1]), np.float32)
+        if len(ended.cut):
+            last_value[ended.cut] = beyond(ended)
         links = (self.open_row, self.reward, self.following, self.bootstrap)
-        _finish(table, outcome, reward, last_value, *links)
+        _finish(ended.table, ended.outcome, ended.reward, last_value, *links)
 
     def add(
         self,
@@ -103,16 +102,13 @@ class Rollout:
         seat: NDArray[np.int8],
         reward: NDArray[np.float32],
         view: NDArray[np.uint64],
-        action: NDArray[np.int16],
-        log_prob: NDArray[np.float32],
-        value: NDArray[np.float32],
-        explored: NDArray[np.bool_],
+        choice: Choice,
     ) -> None:
         """Append a decision a row; `reward` is what each seat earned since its decision before."""
         n, first = len(table), self.size
         rows = slice(first, first + n)
-        self.view[rows], self.action[rows], self.log_prob[rows] = view, action, log_prob
-        self.value[rows], self.explored[rows], self.bootstrap[rows] = value, explored, 0.0
+        self.view[rows], self.action[rows], self.log_prob[rows] = view, choice.action, choice.log_prob
+        self.value[rows], self.explored[rows], self.bootstrap[rows] = choice.value, choice.explored, 0.0
         _link(first, n, table, seat, reward, self.open_row, self.reward, self.following)
         self.size += n
 

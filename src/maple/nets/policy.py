@@ -24,7 +24,7 @@ from maple.nets.seen import CHUNK, ROWS, Seen
 from maple.nets.sparse import Rows, SparseLayer
 from maple.perf.spans import span
 
-__all__ = ["Choice", "IndexPolicy", "OptionPolicy", "OptionValue", "Policy"]
+__all__ = ["Choice", "IndexPolicy", "OptionPolicy", "OptionValue", "Policy", "draw", "layers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ def draw(seed: int, keys: Keys, purpose: Purpose, number: int) -> NDArray[np.flo
     return out
 
 
-def layers(widths: list[int], activation: type[nn.Module]) -> nn.Sequential:
-    """Linear layers with an activation after each but the last."""
+def layers(widths: list[int], activation: type[nn.Module], linear: type[nn.Linear] = nn.Linear) -> nn.Sequential:
+    """Dense layers, `linear` each, with an activation after each but the last."""
     parts: list[nn.Module] = []
     for i, (a, b) in enumerate(pairwise(widths)):
-        parts.append(nn.Linear(a, b))
+        parts.append(linear(a, b))
         if i < len(widths) - 2:
             parts.append(activation())
     return nn.Sequential(*parts)
@@ -98,7 +98,7 @@ class IndexPolicy(nn.Module):
         first = self.first.of_bytes(observation, relu=self.kind == RELU)
         first = first if self.kind == RELU else torch.tanh(first)
         actor, critic = first.split(self.width, dim=1)
-        return self.actor(actor), self.critic(critic)[:, 0]
+        return self.actor(actor).float(), self.critic(critic)[:, 0].float()
 
     def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool) -> Choice:
         """An action for every row."""
@@ -130,11 +130,11 @@ class OptionPolicy(nn.Module):
 
     def logits(self, options: Options) -> Tensor:
         """(N,) for the options of a chunk."""
-        return self.actor(self.first.of_options(options, self.max_parts))[:, 0]  # type: ignore[no-any-return]
+        return self.actor(self.first.of_options(options, self.max_parts))[:, 0].float()  # type: ignore[no-any-return]
 
     def value(self, view: NDArray[np.uint64]) -> Tensor:
         """(n,) for decisions."""
-        return self.critic(self.critic_first.of_features(self.seen.state(view)))[:, 0]  # type: ignore[no-any-return]
+        return self.critic(self.critic_first.of_features(self.seen.state(view)))[:, 0].float()  # type: ignore[no-any-return]
 
     def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool) -> Choice:
         """An action for every row."""
@@ -179,7 +179,7 @@ class OptionValue(nn.Module):
 
     def forward(self, rows: Rows) -> Tensor:
         """(n, signals) for chosen options."""
-        return self.rest(self.first.of_features(rows))  # type: ignore[no-any-return]
+        return self.rest(self.first.of_features(rows)).float()  # type: ignore[no-any-return]
 
     def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool) -> Choice:
         """The best option for every row, or now and then another one if not `greedy`."""

@@ -6,7 +6,7 @@ import math
 
 from maple.core.kernels import kernel
 
-__all__ = ["best_option", "explore_options", "sample_mask", "sample_options"]
+__all__ = ["best_option", "best_options", "explore_mask", "explore_options", "sample_mask", "sample_options"]
 
 
 @kernel
@@ -35,6 +35,27 @@ def sample_mask(logits, mask, uniform, greedy, action, log_prob):
 
 
 @kernel
+def explore_mask(score, mask, uniform, second, epsilon, action, best):
+    """Each row's best legal index, or with probability epsilon any of them. Writes action, best."""
+    for i in range(mask.shape[0]):
+        top, legal = -1, 0
+        for a in range(mask.shape[1]):
+            if mask[i, a]:
+                legal += 1
+                if top < 0 or score[i, a] > score[i, top]:
+                    top = a
+        best[i] = action[i] = top
+        if uniform[i] < epsilon:
+            left = int(second[i] * legal)
+            for a in range(mask.shape[1]):
+                if mask[i, a]:
+                    if left == 0:
+                        action[i] = a
+                        break
+                    left -= 1
+
+
+@kernel
 def best_option(offset, score, i):
     """The option of decision i with the highest score; the first of equals."""
     best = offset[i]
@@ -42,6 +63,13 @@ def best_option(offset, score, i):
         if score[n] > score[best]:
             best = n
     return best
+
+
+@kernel
+def best_options(offset, score, best):
+    """The same of every decision. Writes best."""
+    for i in range(offset.shape[0] - 1):
+        best[i] = best_option(offset, score, i)
 
 
 @kernel

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from maple.core.encoder import Encoder
@@ -24,11 +25,15 @@ ROWS = 512  # decisions at a time, where options do not matter
 
 
 class Seen:
-    """Encodes rows for the thread that asks; buffers that are reused belong to that thread."""
+    """Encodes rows for the thread that asks; buffers that are reused belong to that thread.
 
-    def __init__(self, encoder: Encoder, team: Team) -> None:
+    `pinned` puts observations where a GPU reads them by itself.
+    """
+
+    def __init__(self, encoder: Encoder, team: Team, pinned: bool = False) -> None:
         self.encoder = encoder
         self.team = team
+        self._pinned = pinned
         self._scratch = threading.local()
 
     @property
@@ -65,7 +70,10 @@ class Seen:
 
     def _room_for_observations(self, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         spec = self.encoder.spec
-        return np.empty((n, spec.observation), spec.dtype), np.empty((n, spec.actions), np.bool_)
+        rooms = np.empty((n, spec.observation), spec.dtype), np.empty((n, spec.actions), np.bool_)
+        if self._pinned:
+            return tuple(torch.from_numpy(room).pin_memory().numpy() for room in rooms)  # type: ignore[return-value]
+        return rooms
 
     def state(self, view: NDArray[np.uint64]) -> Rows:
         """Features of each decision before an option is taken."""

@@ -277,7 +277,8 @@ class SparseLayer(nn.Module):
         """(n, H) for rows of bytes."""
         if self.weight.device.type == "cpu":
             return ByteSum.apply(self.weight, self.bias, observation, relu)  # type: ignore[no-any-return, no-untyped-call]
-        out = torch.from_numpy(observation).to(self.weight.device).float() @ self.weight + self.bias
+        given = torch.from_numpy(observation).to(self.weight.device, non_blocking=True)
+        out = given.float() @ self.weight + self.bias
         return torch.relu(out) if relu else out
 
     def of_options(self, options: Options, max_parts: int) -> Tensor:

@@ -13,7 +13,7 @@ __all__ = ["PACKAGES", "describe_machine", "versions"]
 
 PACKAGES = (
     *("maple-rl", "torch", "numba", "numpy", "gymnasium", "pettingzoo"),
-    *("stable-baselines3", "sb3-contrib", "poke-env"),
+    *("stable-baselines3", "sb3-contrib", "poke-env", "torchrl", "tianshou"),
 )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,13 +20,19 @@ from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
+from maple.learn.replay import Priorities, Replay
 from maple.learn.rollout import Rollout
+from maple.nets.accelerate import choose_precision, compile_towers
 from maple.nets.policy import OptionValue
+from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
 from maple.perf.spans import span
 from maple.training.actor import Actor
 from maple.training.learners import (
     AfterstateLearner,
+    DqnLearner,
+    Learner,
+    Net,
     PpoLearner,
     frozen_copy,
     load_weights,
@@ -71,29 +79,89 @@ def make_training_arena(config: Config, game: Game, team: Team, log: Callable[[s
     return open_arena(game, tables, config.seed, team, variants=variants, spare=True)
 
 
-def build_trainer(config: Config, game: Game, team: Team, log: Callable[[str], None] = lambda _: None) -> Trainer:
-    """All moving parts of a run, at its start; `log` takes what workers have to say."""
+def make_learner(
+    config: Config, game: Game, net: Net, folder: Path | None, warn: Callable[[str], None] = lambda _: None
+) -> Learner:
+    """How a network learns, with the memory that goes with it; `warn` is told what cannot be had here."""
+    spec, tables, device = game.spec, config.tables or AUTO_TABLES, net.first.weight.device
+    precision = choose_precision(device, config.torch.amp, warn)
+    if config.torch.compile or (config.torch.compile is None and device.type == "cuda"):
+        compile_towers(net, device, warn)
+    if config.torch.pin_memory and device.type != "cuda":
+        warn("torch.pin_memory has no effect: no GPU learns here")
+    if isinstance(net, IndexQ | OptionQ):
+        replay = _make_replay(config, game, tables, folder)
+        return DqnLearner(net, config, replay, _prefetches(config), precision)
+    signals = len(spec.signals)
+    sizes = (config.horizon, tables, spec.seats, spec.view)
+    if isinstance(net, OptionValue):
+        return AfterstateLearner(net, config, Rollout(*sizes, signals, signals), precision)
+    return PpoLearner(net, config, Rollout(*sizes, 1, signals), precision)
+
+
+def _make_replay(config: Config, game: Game, tables: int, folder: Path | None) -> Replay:
+    c, spec = config.dqn, game.spec
+    least = 2 * tables * spec.seats * (c.n_step + 1)
+    if c.capacity < least:
+        raise ConfigError(
+            f"dqn.capacity = {c.capacity} is too small for {tables} tables: decisions would be forgotten before their "
+            f"outcome is known; make it at least {least}"
+        )
+    return Replay(
+        c.capacity,
+        c.train_every or tables,
+        tables,
+        spec.seats,
+        spec.view,
+        n_step=c.n_step,
+        gamma=c.gamma,
+        priorities=Priorities(alpha=c.alpha) if c.prioritized else None,
+        folder=(folder or Path(tempfile.gettempdir())) if c.replay == "file" else None,
+        saved=c.save_replay,
+    )
+
+
+def _prefetches(config: Config) -> bool:
+    """Whether batches are drawn in a thread of its own: where a GPU learns, or a core is free for it."""
+    if config.dqn.prefetch is not None:
+        return config.dqn.prefetch
+    return choose_device(config).type == "cuda" or available_cores() > (config.threads or available_cores())
+
+
+def build_trainer(
+    config: Config,
+    game: Game,
+    team: Team,
+    log: Callable[[str], None] = lambda _: None,
+    folder: Path | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Trainer:
+    """All moving parts of a run, at its start.
+
+    `log` takes what workers have to say, `folder` is for large files, `warn` is told what cannot be had here.
+    """
     spec = game.spec
     mix = OpponentMix.parse(config.opponents, spec.opponents)
-    if spec.options is None and (config.algo == "afterstate" or config.ppo.policy == "options"):
+    if spec.options is None and not config.by_index:
+        algo = "dqn" if config.algo == "dqn" else "ppo"
         raise ConfigError(
-            f"{config.name} does not describe its options; train it with --algo ppo --set ppo.policy=index"
+            f"{config.name} does not describe its options; train it with --algo {algo} --set {algo}.policy=index"
         )
     tables = config.tables or AUTO_TABLES
-    net = make_policy(config, Seen(game, team), choose_device(config))
-    learner = AfterstateLearner(net, config) if isinstance(net, OptionValue) else PpoLearner(net, config)
-    signals = len(spec.signals)
-    values = signals if isinstance(net, OptionValue) else 1
+    device = choose_device(config)
+    pinned = device.type == "cuda" and config.torch.pin_memory is not False
+    net = make_policy(config, Seen(game, team, pinned), device)
+    learner = make_learner(config, game, net, folder, warn)
     with span("env_reset"):
         arena = make_training_arena(config, game, team, log)
     return Trainer(
         arena=arena,
         actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed),
         learner=learner,
-        rollout=Rollout(config.horizon, tables, spec.seats, spec.view, values, signals),
         seating=Seating(mix, tables, spec.seats, config.seed),
         budget=Budget(config.steps, config.minutes),
         seed=config.seed,
+        horizon=config.horizon,
         snapshot_every=config.snapshots.every_steps,
         snapshot_keep=config.snapshots.keep,
     )
@@ -104,7 +172,8 @@ def trainer_state(trainer: Trainer) -> dict[str, NDArray[Any]]:
     state: dict[str, NDArray[Any]] = {}
     state |= {f"optimizer/{name}": array for name, array in trainer.learner.schedule.descent.state().items()}
     state |= {f"arena/{name}": array for name, array in trainer.arena.state().items()}
-    state |= {f"rollout/{name}": array for name, array in trainer.rollout.state().items()}
+    state |= {f"memory/{name}": array for name, array in trainer.learner.memory.state().items()}
+    state |= {f"learner/{name}": array for name, array in trainer.learner.state().items()}
     state["seating/player"] = trainer.seating.player
     for number, policy in trainer.actor.snapshots.items():
         state |= {f"snapshot/{number}/{name}": array for name, array in weights_of(policy).items()}
@@ -116,7 +185,8 @@ def restore_trainer(trainer: Trainer, weights: dict[str, NDArray[Any]], state: d
     load_weights(trainer.learner.policy, weights)
     trainer.learner.schedule.descent.restore(_below(state, "optimizer/"))
     trainer.arena.restore(_below(state, "arena/"))
-    trainer.rollout.restore(_below(state, "rollout/"))
+    trainer.learner.memory.restore(_below(state, "memory/"))
+    trainer.learner.restore(_below(state, "learner/"))
     trainer.seating.player[:] = state["seating/player"]
     snapshots = _below(state, "snapshot/")
     for number in sorted({int(name.partition("/")[0]) for name in snapshots}):

@@ -1,7 +1,7 @@
 """Checkpoints: safetensors and JSON in a folder of their own, whole or not there at all.
 
 `weights.safetensors` is the network alone, for sharing; `state.safetensors` is what resuming needs besides: optimizer,
-tables, open decisions, seating and snapshots. `checkpoint.json` names the game and holds the files' checksums.
+tables, memory, seating and snapshots. `checkpoint.json` names the game and holds the files' checksums.
 
 A run keeps the newest two, weights-only milestones in `milestones/`, and in `best/` the weights with the best result so
 far.
@@ -42,7 +42,7 @@ __all__ = [
     "save_milestone",
 ]
 
-FORMAT = 2
+FORMAT = 3
 Arrays = Mapping[str, NDArray[Any]]
 
 

@@ -1,7 +1,9 @@
 """A trained network as an ONNX file, checked against the network it came from.
 
-The first layer becomes a plain matrix, so whoever runs the file gives dense rows: an observation for policies over
-indices, and for networks over options a row per option with how often each feature is there (`dense_rows` makes them).
+The first layer becomes a plain matrix, so whoever runs the file gives dense rows: an observation for networks over
+indices (with the mask, if a dueling head needs it), and for networks over options a row per option with how often each
+feature is there (`dense_rows` makes them). Of a dueling network over options the file gives the advantages, by which
+options are compared; of a distribution, its mean.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from maple.arena.native import NativeArena
 from maple.core.errors import MissingExtraError, RunError
 from maple.nets.dense import RELU
 from maple.nets.policy import IndexPolicy, OptionPolicy
+from maple.nets.q import IndexQ, OptionQ
 from maple.nets.sparse import Rows, SparseLayer
 from maple.training.agent import Agent
 from maple.training.learners import Net
@@ -50,6 +53,17 @@ class _Indices(nn.Module):
         first = torch.relu(first) if self.net.kind == RELU else torch.tanh(first)
         actor, critic = first.split(self.net.width, dim=1)
         return self.net.actor(actor), self.net.critic(critic)[:, 0]
+
+
+class _IndexValues(nn.Module):
+    def __init__(self, net: IndexQ) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, observation: Tensor, mask: Tensor) -> Tensor:
+        first = observation @ self.net.first.weight + self.net.first.bias
+        first = torch.relu(first) if self.net.kind == RELU else torch.tanh(first)
+        return self.net.head(first, mask).mean(2)
 
 
 class _Options(nn.Module):
@@ -83,19 +97,33 @@ def _sample(agent: Agent) -> tuple[NDArray[np.uint64], NDArray[np.int16]]:
     return view, agent.policy.choose(view, keys, 0, True).action
 
 
-def _plan(net: Net, view: NDArray[np.uint64], action: NDArray[np.int16]) -> tuple[nn.Module, Any, list[str], list[Any]]:
-    """The module to export, its input, the names of its outputs, and what they should be."""
-    with torch.no_grad():
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A module to export, its inputs by name, and its outputs by name with what they should be."""
+
+    module: nn.Module
+    given: dict[str, NDArray[Any]]
+    wanted: dict[str, NDArray[Any]]
+
+
+@torch.no_grad()
+def _plan(net: Net, view: NDArray[np.uint64], action: NDArray[np.int16]) -> _Plan:
+    """What is exported of a network, with decisions to check it on."""
+    if isinstance(net, IndexPolicy | IndexQ):
+        observation, mask = net.seen.observation(view)
+        given: dict[str, NDArray[Any]] = {"observation": observation.astype(np.float32)}
         if isinstance(net, IndexPolicy):
-            observation, _ = net.seen.observation(view)
-            wanted = [tensor.numpy() for tensor in net(observation)]
-            return _Indices(net), observation.astype(np.float32), ["logits", "value"], wanted
-        rows, features = net.seen.choice(view, action), net.seen.spec.features
-        given = dense_rows(rows, features)
-        if isinstance(net, OptionPolicy):
-            wanted = [net.actor(net.first.of_features(rows)).numpy()]
-            return _Options(net.first, net.actor), given, ["logit"], wanted
-        return _Options(net.first, net.rest), given, ["signals"], [net(rows).numpy()]
+            logits, value = (tensor.numpy() for tensor in net(observation))
+            return _Plan(_Indices(net), given, {"logits": logits, "value": value})
+        return _Plan(_IndexValues(net), {**given, "mask": mask}, {"values": net(observation, mask).mean(2).numpy()})
+    rows, features = net.seen.choice(view, action), net.seen.spec.features
+    given = {"features": dense_rows(rows, features)}
+    if isinstance(net, OptionPolicy):
+        return _Plan(_Options(net.first, net.actor), given, {"logit": net.actor(net.first.of_features(rows)).numpy()})
+    if isinstance(net, OptionQ):
+        score = net.advantage(net.first.of_features(rows)).numpy()
+        return _Plan(_Options(net.first, net.advantage), given, {"score": score})
+    return _Plan(_Options(net.first, net.rest), given, {"signals": net(rows).numpy()})
 
 
 def export_onnx(agent: Agent, path: Path) -> Exported:
@@ -104,17 +132,17 @@ def export_onnx(agent: Agent, path: Path) -> Exported:
         import onnxruntime
     except ImportError:
         raise MissingExtraError("export needs ONNX: pip install 'maple-rl[export]'") from None
-    module, given, names, wanted = _plan(agent.policy, *_sample(agent))
-    label = "observation" if isinstance(agent.policy, IndexPolicy) else "features"
+    plan = _plan(agent.policy, *_sample(agent))
+    names, many = list(plan.wanted), torch.export.Dim("rows")
     part = path.with_name(path.name + ".part")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
-            module.eval(),
-            (torch.from_numpy(given),),
-            input_names=[label],
+            plan.module.eval(),
+            tuple(torch.from_numpy(array) for array in plan.given.values()),
+            input_names=list(plan.given),
             output_names=names,
-            dynamic_shapes=({0: torch.export.Dim("rows")},),
+            dynamic_shapes=tuple({0: many} for _ in plan.given),
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
@@ -127,7 +155,9 @@ def export_onnx(agent: Agent, path: Path) -> Exported:
         part.unlink(missing_ok=True)
         raise RunError(f"cannot write {path}: {error.strerror}; choose another place") from None
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    half = given[: len(given) // 2]  # another number of rows than it was traced with
-    found = session.run(names, {label: half})
-    difference = max(float(np.abs(a - b[: len(half)]).max()) for a, b in zip(found, wanted, strict=True))
-    return Exported(str(path), {label: ["rows", given.shape[1]]}, names, len(half), difference)
+    half = len(next(iter(plan.given.values()))) // 2  # another number of rows than it was traced with
+    asked = {node.name for node in session.get_inputs()}  # a mask that changes nothing is left out of the file
+    found = session.run(names, {name: array[:half] for name, array in plan.given.items() if name in asked})
+    difference = max(float(np.abs(a - b[:half]).max()) for a, b in zip(found, plan.wanted.values(), strict=True))
+    inputs: dict[str, list[int | str]] = {name: ["rows", array.shape[1]] for name, array in plan.given.items()}
+    return Exported(str(path), {name: inputs[name] for name in inputs if name in asked}, names, half, difference)

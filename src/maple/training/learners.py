@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -12,14 +12,22 @@ from torch import nn
 
 from maple.core.config import Config
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update
+from maple.learn.ahead import Ahead
 from maple.learn.descent import Descent
+from maple.learn.dqn import DqnRecipe, Lesson, Pupil, dqn_round
 from maple.learn.ppo import PpoRecipe, ppo_update
-from maple.learn.rollout import Batch
+from maple.learn.replay import Replay
+from maple.learn.rollout import Rollout
+from maple.nets.flat import FlatWeights
+from maple.nets.noisy import renew_noise, silence
 from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
+from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
 
 __all__ = [
     "AfterstateLearner",
+    "DqnLearner",
+    "Learner",
     "Net",
     "PpoLearner",
     "frozen_copy",
@@ -28,7 +36,8 @@ __all__ = [
     "weights_of",
 ]
 
-Net = IndexPolicy | OptionPolicy | OptionValue
+Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ
+N = TypeVar("N", bound=Net)
 
 
 def make_policy(config: Config, seen: Seen, device: torch.device) -> Net:
@@ -38,11 +47,21 @@ def make_policy(config: Config, seen: Seen, device: torch.device) -> Net:
         net: Net
         if config.algo == "afterstate":
             net = OptionValue(seen, config.net.hidden, config.afterstate.caution)
+        elif config.algo == "dqn":
+            net = _make_q(config, seen)
         elif config.ppo.policy == "options":
             net = OptionPolicy(seen, config.net.hidden)
         else:
             net = IndexPolicy(seen, config.net.hidden, config.net.activation)
     return net.to(device)
+
+
+def _make_q(config: Config, seen: Seen) -> IndexQ | OptionQ:
+    c = config.dqn
+    hidden, noisy = config.net.hidden, c.exploration == "noisy"
+    if c.policy == "options":
+        return OptionQ(seen, hidden, dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
+    return IndexQ(seen, hidden, config.net.activation, dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
 
 
 def _between(first: float, last: float, progress: float) -> float:
@@ -52,9 +71,9 @@ def _between(first: float, last: float, progress: float) -> float:
 class Schedule:
     """A learning rate that falls over the budget."""
 
-    def __init__(self, net: Net, config: Config) -> None:
-        self._config = config.optimizer
-        self.descent = Descent(net, net.seen.team, config.optimizer.learning_rate, config.optimizer.eps)
+    def __init__(self, net: Net, config: Config, precision: torch.dtype | None) -> None:
+        self._config = c = config.optimizer
+        self.descent = Descent(net, net.seen.team, c.learning_rate, c.eps, precision)
 
     def at(self, progress: float) -> Descent:
         """The descent at the rate that is due."""
@@ -64,33 +83,88 @@ class Schedule:
         return self.descent
 
 
-class AfterstateLearner:
+class Learner(Protocol):
+    """What the loop needs of a way to learn."""
+
+    @property
+    def policy(self) -> Net:
+        """The network that plays and learns."""
+
+    @property
+    def memory(self) -> Rollout | Replay:
+        """What play is stored in."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """The optimizer."""
+
+    def begin(self, number: int, progress: float) -> None:
+        """Get ready to play the `number`-th round."""
+
+    def update(self, number: int, progress: float) -> dict[str, float]:
+        """Learn from the memory for the `number`-th time; returns figures."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What a checkpoint needs besides weights, optimizer and memory."""
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take over what state() gave."""
+
+    def close(self) -> None:
+        """End what it started."""
+
+
+class _OnPolicy:
+    """What learners from rollouts share: between updates there is nothing to do and nothing to keep."""
+
+    def begin(self, number: int, progress: float) -> None:
+        """Nothing to get ready."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Nothing to keep."""
+        return {}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Nothing was kept."""
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+class AfterstateLearner(_OnPolicy):
     """Values of what options lead to."""
 
-    def __init__(self, net: OptionValue, config: Config) -> None:
-        self.policy = net
-        self.schedule = Schedule(net, config)
+    def __init__(self, net: OptionValue, config: Config, memory: Rollout, precision: torch.dtype | None = None) -> None:
+        self.policy, self.memory = net, memory
+        self.schedule = Schedule(net, config, precision)
         self._seed = config.seed
         self._config = config.afterstate
         net.epsilon, net.temperature = config.afterstate.epsilon, config.afterstate.temperature
 
-    def update(self, batch: Batch, number: int, progress: float) -> dict[str, float]:
+    def update(self, number: int, progress: float) -> dict[str, float]:
         """One pass of regression on the targets."""
         c = self._config
         recipe = AfterstateRecipe(c.gamma, c.lam, c.epochs, c.minibatch)
+        batch = self.memory.batch()
         return afterstate_update(self.policy, self.schedule.at(progress), batch, recipe, self._seed, number)
 
 
-class PpoLearner:
+class PpoLearner(_OnPolicy):
     """Masked PPO."""
 
-    def __init__(self, net: IndexPolicy | OptionPolicy, config: Config) -> None:
-        self.policy = net
-        self.schedule = Schedule(net, config)
+    def __init__(
+        self,
+        net: IndexPolicy | OptionPolicy,
+        config: Config,
+        memory: Rollout,
+        precision: torch.dtype | None = None,
+    ) -> None:
+        self.policy, self.memory = net, memory
+        self.schedule = Schedule(net, config, precision)
         self._seed = config.seed
         self._config = config.ppo
 
-    def update(self, batch: Batch, number: int, progress: float) -> dict[str, float]:
+    def update(self, number: int, progress: float) -> dict[str, float]:
         """Epochs of clipped updates."""
         c = self._config
         recipe = PpoRecipe(
@@ -107,14 +181,86 @@ class PpoLearner:
             target_kl=c.target_kl,
             augment=c.augment,
         )
+        batch = self.memory.batch()
         return ppo_update(self.policy, self.schedule.at(progress), batch, recipe, self._seed, number)
 
 
+class DqnLearner:
+    """Q-learning from replay."""
+
+    def __init__(
+        self,
+        net: IndexQ | OptionQ,
+        config: Config,
+        memory: Replay,
+        prefetch: bool,
+        precision: torch.dtype | None = None,
+    ) -> None:
+        self.policy, self.memory = net, memory
+        self.schedule = Schedule(net, config, precision)
+        self._seed, self._config = config.seed, config.dqn
+        target = _copied(net)
+        weights = FlatWeights(target)
+        self._pupil = Pupil(net, self.schedule.descent, target.requires_grad_(False), weights)
+        self._ahead: Ahead[Lesson] = Ahead(prefetch)
+
+    def begin(self, number: int, progress: float) -> None:
+        """Explore as much as is due by now."""
+        c = self._config
+        if c.exploration == "noisy":
+            renew_noise(self.policy, self._seed, 3 * number + 2)
+        else:
+            self.policy.epsilon = _between(c.epsilon, c.epsilon_final, min(1.0, progress / c.explore_fraction))
+
+    def update(self, number: int, progress: float) -> dict[str, float]:
+        """A round of updates, once there is enough to learn from."""
+        c, replay = self._config, self.memory
+        shown = {"epsilon": self.policy.epsilon, "remembered": float(replay.size)}
+        if replay.count < c.warmup or not replay.drawable:
+            return {**shown, "rows": float(replay.fresh), "minibatches": 0.0, "update_ratio": 0.0}
+        recipe = DqnRecipe(
+            updates=c.updates_per_step,
+            minibatch=c.minibatch,
+            draw_ahead=c.draw_ahead,
+            beta=_between(c.beta, 1.0, progress),
+            double=c.double,
+            tau=c.tau,
+            target_every=c.target_every,
+            huber=c.huber,
+            max_grad_norm=c.max_grad_norm,
+        )
+        self.schedule.at(progress)
+        first = number * recipe.updates
+        figures = dqn_round(self._pupil, replay, self._ahead, recipe, self._seed, first)
+        silence(self.policy)
+        ratio = recipe.updates / max(1, replay.fresh)
+        done = {"rows": float(replay.fresh), "minibatches": float(recipe.updates), "update_ratio": ratio}
+        return {**figures, **shown, **done}
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The target's weights."""
+        return weights_of(self._pupil.target)
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take over what state() gave."""
+        load_weights(self._pupil.target, state)
+
+    def close(self) -> None:
+        """End the thread that draws ahead."""
+        self._ahead.close()
+
+
 def frozen_copy(net: Net) -> Net:
-    """A copy that shares the encoder and its team but no weights."""
-    seen, team = net.seen, net.seen.team
-    copy = deepcopy(net, {id(seen): seen, id(team): team})
+    """A copy that shares the encoder and its team but no weights; a Q network's plays its best."""
+    copy = _copied(net)
+    if isinstance(copy, IndexQ | OptionQ):
+        copy.epsilon = 0.0
     return copy.requires_grad_(False)
+
+
+def _copied(net: N) -> N:
+    seen, team = net.seen, net.seen.team
+    return deepcopy(net, {id(seen): seen, id(team): team})
 
 
 def weights_of(net: nn.Module) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The training loop: recv, act, store, send; update when the rollout is full.
+"""The training loop: recv, act, store, send; update when enough was played.
 
 Which weights act on which decision depends on counts alone, never on timing: what the clock decides (when to save, when
 a `--minutes` budget is spent) changes no decision.
@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from maple.arena.base import Arena
 from maple.core.step import Ended, Keys, Outcome, Step
-from maple.learn.rollout import Rollout
 from maple.perf.spans import span
 from maple.training.actor import Acted, Actor
-from maple.training.learners import AfterstateLearner, PpoLearner, frozen_copy
+from maple.training.learners import Learner, frozen_copy
 from maple.training.seating import LEARNER, SNAPSHOT, Seating, learner_seat
 
-__all__ = ["Budget", "Counters", "Trainer", "Update"]
+__all__ = ["Budget", "Counters", "Round", "Trainer", "Update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,8 @@ class Counters:
     """What has happened in the run so far, resumes included."""
 
     steps: int = 0  # the learner's decisions
-    updates: int = 0
+    updates: int = 0  # rounds of learning
+    minibatches: int = 0
     games: int = 0
     lost: int = 0
     snapshots: int = 0
@@ -64,17 +64,28 @@ class Update:
     learn_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Some play, and the learning that followed."""
+
+    figures: dict[str, float]
+    games: NDArray[Any]
+    seats: NDArray[np.int64]
+    act_s: float
+    learn_s: float
+
+
 @dataclass(slots=True)
 class Trainer:
     """One run's moving parts."""
 
     arena: Arena
     actor: Actor
-    learner: AfterstateLearner | PpoLearner
-    rollout: Rollout
+    learner: Learner
     seating: Seating
     budget: Budget
     seed: int
+    horizon: int  # decisions between two reports; learners that learn more often do so in rounds
     snapshot_every: int
     snapshot_keep: int
     clock: Callable[[], float] = time.monotonic
@@ -85,26 +96,47 @@ class Trainer:
         last = self.clock()
         go_on = self.progress() < 1.0
         while go_on:
-            started = self.clock()
-            with span("env_parallel_execution"):
-                games, seats = self.collect()
-            played = self.clock()
-            with span("update"):
-                figures = self.learner.update(self.rollout.batch(), self.counters.updates, self.progress())
-                self.rollout.carry()
-                self._remember()
-            self.counters.updates += 1
-            learned = self.clock()
-            self.counters.elapsed_s += learned - last
-            last, progress = learned, self.progress()
-            update = Update(self.counters, progress, figures, games, seats, played - started, learned - played)
-            go_on = after_update(update) and progress < 1.0
+            rounds: list[Round] = []
+            until = self.counters.steps + self.horizon
+            while not rounds or (self.counters.steps < until and self.progress() < 1.0):
+                rounds.append(self.round())
+                last, before = self.clock(), last
+                self.counters.elapsed_s += last - before
+            go_on = after_update(self._told(rounds)) and self.progress() < 1.0
+
+    def round(self) -> Round:
+        """Play until learning is due, and learn."""
+        started = self.clock()
+        self.learner.begin(self.counters.updates, self.progress())
+        with span("env_parallel_execution"):
+            games, seats = self.collect()
+        played = self.clock()
+        with span("update"):
+            figures = self.learner.update(self.counters.updates, self.progress())
+            self.learner.memory.carry()
+            self._remember()
+        self.counters.updates += 1
+        self.counters.minibatches += int(figures["minibatches"])
+        return Round(figures, games, seats, played - started, self.clock() - played)
+
+    def _told(self, rounds: list[Round]) -> Update:
+        """What some rounds have to tell together: means of the learner's figures, all games."""
+        names = {name: None for done in rounds for name in done.figures}
+        return Update(
+            counters=self.counters,
+            progress=self.progress(),
+            figures={n: float(np.mean([r.figures[n] for r in rounds if n in r.figures])) for n in names},
+            games=np.concatenate([done.games for done in rounds]),
+            seats=np.concatenate([done.seats for done in rounds]),
+            act_s=sum(done.act_s for done in rounds),
+            learn_s=sum(done.learn_s for done in rounds),
+        )
 
     def collect(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Play until the rollout is full; returns the games that ended and a seat of each that the learner had."""
+        """Play until learning is due; returns the games that ended and a seat of each that the learner had."""
         self._seat_first_games()
         games: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
-        while not self.rollout.full:
+        while not self.learner.memory.full:
             with span("env_observe"):
                 step = self.arena.recv()
             with span("rollout_store"):
@@ -122,16 +154,13 @@ class Trainer:
 
     def _store(self, step: Step, acted: Acted) -> None:
         """Keep the learner's rows."""
-        rows, choice = acted.rows, acted.choice
-        self.rollout.add(
+        rows = acted.rows
+        self.learner.memory.add(
             step.keys.table[rows],
             step.keys.seat[rows],
             step.reward[rows],
             step.view[rows],
-            choice.action,
-            choice.log_prob,
-            choice.value,
-            choice.explored,
+            acted.choice,
         )
 
     def progress(self) -> float:
@@ -145,10 +174,7 @@ class Trainer:
 
     def _finish(self, ended: Ended) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Close what ended games left open and seat the next ones; returns their figures and a learner's seat."""
-        last_value = np.zeros((len(ended.table), self.arena.spec.seats, self.rollout.bootstrap.shape[1]), np.float32)
-        if len(ended.cut):
-            last_value[ended.cut] = self._beyond(ended)
-        self.rollout.finish(ended.table, ended.outcome, ended.reward, last_value)
+        self.learner.memory.finish(ended, self._beyond)
         seats = np.argmax(self.seating.player[ended.table] == LEARNER, axis=1)
         if self.seating.only_learner:
             seats = learner_seat(ended.table, ended.game, self.arena.spec.seats)
@@ -161,14 +187,16 @@ class Trainer:
         """What each seat of a truncated game could still expect, by the policy's own judgement."""
         views = ended.last_view  # (K, seats, V)
         flat = views.reshape(-1, views.shape[2])
-        value = np.zeros((len(flat), self.rollout.bootstrap.shape[1]), np.float32)
         rows = np.flatnonzero(flat.any(axis=1))
-        if len(rows):
-            game, seat = np.divmod(rows, views.shape[1])
-            at = ended.cut[game]
-            keys = Keys(ended.table[at], ended.game[at], seat.astype(np.int8), np.zeros(len(rows), np.int32))
-            with span("agent_value_calculation"):
-                value[rows] = self.learner.policy.choose(flat[rows], keys, self.seed, greedy=True).value
+        if not len(rows):
+            return np.zeros((*views.shape[:2], 1), np.float32)
+        game, seat = np.divmod(rows, views.shape[1])
+        at = ended.cut[game]
+        keys = Keys(ended.table[at], ended.game[at], seat.astype(np.int8), np.zeros(len(rows), np.int32))
+        with span("agent_value_calculation"):
+            judged = self.learner.policy.choose(flat[rows], keys, self.seed, greedy=True).value
+        value = np.zeros((len(flat), judged.shape[1]), np.float32)
+        value[rows] = judged
         return value.reshape(*views.shape[:2], -1)
 
     def _remember(self) -> None:

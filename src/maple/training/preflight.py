@@ -10,6 +10,7 @@ import psutil
 from maple.core.config import Config
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError
+from maple.core.spec import GameSpec
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
@@ -27,7 +28,7 @@ class Need:
     """Bytes, by what they are for."""
 
     tables: int
-    rollout: int
+    memory: int
     network: int
     encoding: int
     process: int = PROCESS
@@ -35,7 +36,7 @@ class Need:
     @property
     def total(self) -> int:
         """All of it."""
-        return self.tables + self.rollout + self.network + self.encoding + self.process
+        return self.tables + self.memory + self.network + self.encoding + self.process
 
 
 def estimate(config: Config, game: Game) -> Need:
@@ -45,21 +46,48 @@ def estimate(config: Config, game: Game) -> Need:
     values = signals if config.algo == "afterstate" else 1
     row = view + 8 * values + 4 * signals + 11
     rows = config.horizon + 2 * tables * spec.seats
-    by_index = config.algo == "ppo" and config.ppo.policy == "index"
-    inputs = spec.observation if by_index or spec.options is None else spec.options.features
-    widths = [inputs, *config.net.hidden, spec.actions if by_index else signals]
-    weights = sum(a * b + b for a, b in pairwise(widths)) * (1 if config.algo == "afterstate" else 2)
-    if by_index:
+    memory = rows * row
+    if config.algo == "dqn":
+        memory = _replay_size(config, view) + 8 * tables * spec.seats * config.dqn.n_step
+        rows = 4 * config.dqn.draw_ahead * config.dqn.minibatch  # two groups, and what each led to
+    if config.by_index:
         encoding = rows * (spec.observation * spec.dtype.itemsize + spec.actions)
     else:
         width = spec.options.state_width if spec.options else 0
         encoding = rows * 2 * (width + 1)
     return Need(
         tables=tables * (_table_size(game) + view + 64),
-        rollout=rows * row,
-        network=4 * weights * (3 + threads),
+        memory=memory,
+        network=4 * _weights(config, spec) * (3 + threads + (config.algo == "dqn")),
         encoding=encoding,
     )
+
+
+def _replay_size(config: Config, view: int) -> int:
+    """Bytes of a replay in memory."""
+    c = config.dqn
+    kept = 0 if c.replay == "file" else view
+    tree = 16 * 8 / 7 if c.prioritized else 0.0
+    return int(c.capacity * (kept + 19 + tree))
+
+
+def _weights(config: Config, spec: GameSpec) -> int:
+    """Numbers of a network: a tower or two."""
+    by_index, signals = config.by_index, len(spec.signals)
+    inputs = spec.observation if by_index or spec.options is None else spec.options.features
+    if config.algo != "dqn":
+        outputs = [spec.actions if by_index else signals]
+        outputs += outputs if config.algo == "ppo" else []
+        return sum(_tower([inputs, *config.net.hidden, out]) for out in outputs)
+    c = config.dqn
+    atoms, hidden = max(1, c.quantiles), config.net.hidden
+    outputs = [atoms * (spec.actions if by_index else 1), *([atoms] if c.dueling else [])]
+    towers = sum(_tower([*hidden, out]) for out in outputs) * (2 if c.exploration == "noisy" else 1)
+    return towers + _tower([inputs, hidden[0]]) * (1 if by_index else len(outputs))
+
+
+def _tower(widths: list[int]) -> int:
+    return sum(a * b + b for a, b in pairwise(widths))
 
 
 def _table_size(game: Game) -> int:
@@ -76,7 +104,7 @@ def check_memory(config: Config, game: Game, free: int | None = None) -> Need:
     need, room = estimate(config, game), int(SPARE * free)
     if need.total <= room:
         return need
-    parts = {"tables": need.tables, "rollout": need.rollout, "network": need.network, "encoding": need.encoding}
+    parts = {"tables": need.tables, "memory": need.memory, "network": need.network, "encoding": need.encoding}
     largest = ", ".join(f"{name} {_gib(size)}" for name, size in sorted(parts.items(), key=lambda part: -part[1])[:2])
     fits = _what_fits(config, game, room)
     raise ConfigError(f"this run needs about {_gib(need.total)} ({largest}), but {_gib(room)} are free here; {fits}")
@@ -84,19 +112,31 @@ def check_memory(config: Config, game: Game, free: int | None = None) -> Need:
 
 def _what_fits(config: Config, game: Game, room: int) -> str:
     """The most tables that fit, by halves, and if not even one does a shorter horizon."""
+    if config.algo == "dqn":
+        return _smaller_replay(config, game, room)
     tables = config.tables or AUTO_TABLES
     while tables > 1:
         tables //= 2
         if estimate(config.model_copy(update={"tables": tables}), game).total <= room:
             return f"--set tables={tables} would fit"
-    section = "ppo" if config.algo == "ppo" else "afterstate"
-    recipe = getattr(config, section)
+    section, recipe = config.algo, config.recipe
     horizon = recipe.horizon
     while horizon > recipe.minibatch:
         horizon = max(recipe.minibatch, horizon // 2)
         changed = recipe.model_copy(update={"horizon": horizon})
         if estimate(config.model_copy(update={"tables": 1, section: changed}), game).total <= room:
             return f"--set tables=1 --set {section}.horizon={horizon} would fit"
+    return "free some memory, or choose a smaller network"
+
+
+def _smaller_replay(config: Config, game: Game, room: int) -> str:
+    """The largest replay that fits, by halves."""
+    capacity = config.dqn.capacity
+    while capacity > max(config.dqn.warmup, config.dqn.minibatch):
+        capacity //= 2
+        changed = config.dqn.model_copy(update={"capacity": capacity})
+        if estimate(config.model_copy(update={"dqn": changed}), game).total <= room:
+            return f"--set dqn.capacity={capacity} would fit, and so may --set dqn.replay=file"
     return "free some memory, or choose a smaller network"
 
 

@@ -19,6 +19,7 @@ from maple.core.kernels import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
+from maple.learn.replay import Replay
 from maple.perf.spans import span
 from maple.runs.machine import describe_machine
 from maple.runs.records import Recorder, tensorboard_is_there
@@ -37,8 +38,11 @@ __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 FREE_TO_CHANGE = (
     *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate"),
     *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard"),
+    *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
     *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths"),
 )
+# Enough to have every kernel compiled.
+SMALL_DQN = {"horizon": 64, "train_every": 64, "warmup": 0, "minibatch": 16, "updates_per_step": 2, "replay": "memory"}
 RECENT_S = 10.0
 PROBE_SEED = 2**40 + 1  # deals that no training run plays
 
@@ -140,13 +144,15 @@ def train_run(
         torch.set_num_threads(1)
         with Team(threads) as team:
             with span("build"):
-                trainer = build_trainer(config, make_game(config.name, config.game), team, run.log)
-            with closing(trainer.arena):
+                trainer = build_trainer(config, make_game(config.name, config.game), team, run.log, run.path, warn)
+            with closing(trainer.arena), closing(trainer.learner):
                 if donor is not None:
                     _adopt(trainer, donor, start_from)
                 if checkpoint is not None:
                     restore_trainer(trainer, checkpoint.weights, checkpoint.state)
                     trainer.counters = Counters(**checkpoint.meta["counters"])
+                    if isinstance(trainer.learner.memory, Replay) and trainer.learner.memory.count == 0:
+                        warn("this run's replay was not saved (dqn.save_replay is off): it is filled anew")
                 with closing(_recorder(config, run, trainer, warn)) as recorder:
                     return _Session(config, run, trainer, tell, saved, recorder).go()
 
@@ -187,11 +193,12 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
             "workers": config.workers.model_copy(update={"count": "auto" if game.spec.options else 0}),
             "ppo": config.ppo.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
             "afterstate": config.afterstate.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
+            "dqn": config.dqn.model_copy(update=SMALL_DQN),
         }
     )
     with Team(1) as team:
         trainer = build_trainer(small, game, team)
-        with closing(trainer.arena):
+        with closing(trainer.arena), closing(trainer.learner):
             trainer.run(lambda _: False)
         for name in {config.probe_against, *opponents}:
             player = bot_player(game, name, team)
@@ -203,7 +210,7 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
 def compiled_name(config: Config, game: Game) -> str:
     """What is_compiled() is asked for: the kernels of a game (of all external ones with such rows) and of an algo."""
     name = config.name if game.spec.options else f"external-{game.spec.dtype}"
-    return f"{name}-{config.algo}-{config.ppo.policy}"
+    return f"{name}-{config.algo}-{'index' if config.by_index else 'options'}"
 
 
 class _Session:

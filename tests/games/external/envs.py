@@ -266,3 +266,31 @@ class Words(Walk):
     def __init__(self) -> None:
         super().__init__()
         self.observation_space = spaces.Text(10)
+
+
+class Lock(gymnasium.Env):
+    """Four dials in a row: three of five positions are legal at each, one opens it, and only the end pays."""
+
+    RIGHT = (1, 3, 0, 2)
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(0, 1, (5,), np.uint8)
+        self.action_space = spaces.Discrete(5)
+
+    def action_masks(self) -> np.ndarray:
+        return np.array([(action - self.RIGHT[self.dial]) % 5 < 3 for action in range(5)])
+
+    def _seen(self) -> np.ndarray:
+        return np.array([place == self.dial for place in range(4)] + [self.right], np.uint8)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.dial, self.right = 0, True
+        return self._seen(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_masks()[action], "an action that the mask forbids"
+        self.right = self.right and int(action) == self.RIGHT[self.dial]
+        over = self.dial == 3
+        self.dial = min(self.dial + 1, 3)
+        return self._seen(), float(over and self.right), over, False, {}

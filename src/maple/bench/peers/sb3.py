@@ -61,6 +61,7 @@ class Sb3Side:
             raise MissingExtraError(NEEDED) from None
         makers = [partial(gym_env, game, opponents="random", seed=seed + i, **game_options) for i in range(ENVS)]
         self._update_steps = ENVS * steps
+        self.updates_per_s: list[float] = []
         self.env = SubprocVecEnv(makers, start_method="forkserver")
         self.model = MaskablePPO(
             "MlpPolicy",
@@ -86,4 +87,6 @@ class Sb3Side:
         began, steps = time.perf_counter(), self.model.num_timesteps
         while time.perf_counter() - began < seconds:
             self.model.learn(total_timesteps=self._update_steps, reset_num_timesteps=False)
-        return float((self.model.num_timesteps - steps) / (time.perf_counter() - began))
+        wall, done = time.perf_counter() - began, self.model.num_timesteps - steps
+        self.updates_per_s.append(done * EPOCHS / BATCH / wall)
+        return float(done / wall)

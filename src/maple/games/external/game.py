@@ -27,6 +27,7 @@ DEFAULTS: Mapping[str, Any] = {
     "net": {"hidden": [64, 64], "activation": "tanh"},
     "optimizer": {"learning_rate": 1e-3, "eps": 1e-5},
     "ppo": {"policy": "index", "horizon": 4096, "epochs": 8, "minibatch": 256, "gamma": 0.99, "entropy": 0.005},
+    "dqn": {"policy": "index"},
 }
 
 
@@ -90,7 +91,7 @@ class ExternalGame:
         """No two views of an env are known to mean the same: rows stay as they are."""
 
     def _undescribed(self) -> GameError:
-        return GameError(f"{self.spec.name} does not describe its options; train it with --algo ppo, policy index")
+        return GameError(f"{self.spec.name} does not describe its options; train it with policy index")
 
     def bot(self, name: str) -> Bot:
         """`random` is all that can play any env."""

@@ -1,0 +1,96 @@
+"""Stable-Baselines3's DQN on the same game, with the same network, batch, replay and updates for each decision."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+
+from maple.adapters import gym_env
+from maple.bench.peers.sb3 import NEEDED
+from maple.core.config import Config
+from maple.core.errors import MissingExtraError
+from maple.games import is_external
+from maple.games.external.locate import make_env
+from maple.training.build import AUTO_TABLES
+
+__all__ = ["Sb3DqnSide"]
+
+ENVS = 4
+SLICE = 256  # steps between two looks at the clock
+
+
+class _AnyAction(gymnasium.Wrapper):
+    """SB3's DQN knows no masks: an action that is not legal becomes one that is."""
+
+    def step(self, action: Any) -> Any:
+        """Play the action, or the legal one that takes its place."""
+        legal = np.flatnonzero(self.unwrapped.action_masks())  # type: ignore[attr-defined]
+        return self.env.step(int(action) if action in legal else int(legal[int(action) % len(legal)]))
+
+
+def _masked_env(config: Config, number: int) -> gymnasium.Env[Any, Any]:
+    return _AnyAction(gym_env(config.name, opponents="random", seed=config.seed + number, **config.game))
+
+
+class Sb3DqnSide:
+    """A DQN run that is measured in slices: envs in this process, which for quick games is SB3's fastest way."""
+
+    def __init__(self, config: Config) -> None:
+        try:
+            from stable_baselines3 import DQN
+            from stable_baselines3.common.vec_env import DummyVecEnv
+        except ImportError:
+            raise MissingExtraError(NEEDED) from None
+        c = config.dqn
+        makers: list[Callable[[], Any]] = [partial(_masked_env, config, i) for i in range(ENVS)]
+        if is_external(config.name):
+            makers = [partial(make_env, config.name, config.game)] * ENVS
+        ratio = c.updates_per_step / (c.train_every or config.tables or AUTO_TABLES) * ENVS
+        every, updates = max(1, round(1 / ratio)), max(1, round(ratio))
+        self.name = f"stable-baselines3 DQN, DummyVecEnv({ENVS}), {updates} updates every {every} steps of them"
+        self.updates_per_s: list[float] = []
+        self.env = DummyVecEnv(makers)
+        activation = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh}[config.net.activation]
+        self.model = DQN(
+            "MlpPolicy",
+            self.env,
+            learning_rate=config.optimizer.learning_rate,
+            buffer_size=c.capacity,
+            learning_starts=c.warmup,
+            batch_size=c.minibatch,
+            tau=c.tau,
+            gamma=c.gamma,
+            train_freq=(every, "step"),
+            gradient_steps=updates,
+            target_update_interval=max(ENVS, round(c.target_every * ENVS / ratio)),  # in steps, not in updates
+            max_grad_norm=c.max_grad_norm,
+            policy_kwargs={"net_arch": config.net.hidden, "activation_fn": activation},
+            device="cpu",
+            seed=config.seed,
+        )
+        torch.set_num_threads(1)  # at this size its own threads only cost
+        self.model.learn(c.warmup + SLICE, reset_num_timesteps=False)
+
+    def __enter__(self) -> Sb3DqnSide:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.env.close()
+
+    def slice(self, seconds: float) -> float:
+        """Learn until `seconds` have passed; returns steps a second."""
+        began, steps, updates = time.perf_counter(), self.model.num_timesteps, self.model._n_updates
+        while time.perf_counter() - began < seconds:
+            self.model.learn(total_timesteps=SLICE * ENVS, reset_num_timesteps=False)
+        wall = time.perf_counter() - began
+        self.updates_per_s.append((self.model._n_updates - updates) / wall)
+        return float((self.model.num_timesteps - steps) / wall)

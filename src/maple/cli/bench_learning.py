@@ -1,0 +1,94 @@
+"""`maple bench train` and `maple bench replay`: learning end to end, and what it remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from maple.bench.measure import machine_lock
+from maple.cli.measuring import SecondsOption, bench_config, show
+from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
+from maple.cli.output import notes
+from maple.cli.sitting import compile_kernels
+from maple.core.errors import ConfigError, nearest
+
+__all__ = ["replay", "train"]
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "same": {"preset": "sb3", "settings": ["opponents=random"]},
+    "best": {"preset": "speed", "settings": ["algo=ppo", "ppo.policy=index"]},
+}
+# What Stable-Baselines3's DQN can do too, so that both do the same work.
+SAME_DQN = [
+    *("opponents=random", "dqn.policy=index", "dqn.double=false", "dqn.dueling=false", "dqn.prioritized=false"),
+    *("dqn.n_step=1", "dqn.gamma=0.99"),
+]
+
+
+def train(
+    game: GameArgument,
+    peer: Annotated[str | None, typer.Option(help="Measure a peer in the same run: sb3.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="same: the peer's own recipe; best: our speed preset.")] = None,
+    seconds: SecondsOption = 60.0,
+    preset: PresetOption = None,
+    algo: AlgoOption = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Training end to end, in learned decisions a second; with `--peer`, interleaved with a peer on the same game.
+
+    - `maple bench train ofc --peer sb3 --recipe same`
+    - `maple bench train ofc --peer sb3 --recipe best`
+    - `maple bench train ofc --algo afterstate`
+    - `maple bench train CartPole-v1 --algo dqn --peer sb3` (the same network, batch and update ratio)
+    """
+    from maple.bench.train import bench_train
+
+    if peer not in (None, "sb3"):
+        raise ConfigError(f"there is no peer {peer!r}; {nearest(peer, ['sb3'])}")
+    if recipe is not None and recipe not in RECIPES:
+        raise ConfigError(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
+    chosen = RECIPES[recipe] if recipe else {}
+    same = SAME_DQN if algo == "dqn" and peer is not None else []
+    lines = [*chosen.get("settings", []), *same, *(settings or [])]
+    config = bench_config(game, preset or chosen.get("preset"), lines, algo, seed)
+    compile_kernels(config)
+    make_peer: Callable[[], AbstractContextManager[Any]] | None = None
+    if peer is not None and config.algo == "dqn":
+        from maple.bench.peers.sb3_dqn import Sb3DqnSide
+
+        make_peer = partial(Sb3DqnSide, config)
+    elif peer is not None:
+        from maple.bench.peers.sb3 import Sb3Side
+
+        make_peer = partial(Sb3Side, game, config.game, config.seed)
+    with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
+        found = bench_train(config, seconds, make_peer)
+    show(f"training {game}", found, json)
+
+
+def replay(
+    capacity: Annotated[int, typer.Option(min=8192, help="Transitions that are remembered.")] = 1_000_000,
+    batch: Annotated[int, typer.Option(min=2, help="Transitions of a minibatch.")] = 256,
+    peers: Annotated[bool, typer.Option("--peers", help="Also TorchRL's and Tianshou's prioritized buffers.")] = False,
+    seconds: Annotated[float, typer.Option(min=0.1, help="About how long all of it is measured.")] = 30.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of learning [default: one a core].")] = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Replay: batches drawn, weighed anew and learned from a second, prioritized beside uniform and beside peers.
+
+    - `maple bench replay`
+    - `maple bench replay --peers --json`
+    """
+    from maple.bench.replay import bench_replay
+    from maple.core.cores import available_cores
+
+    with machine_lock(notes.print), notes.status("measuring replay") as status:
+        found = bench_replay(capacity, batch, seconds, peers, seed or 0, threads or available_cores(), status.update)
+    show(f"replay of {capacity:,} transitions", found, json)

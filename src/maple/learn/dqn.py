@@ -1,0 +1,219 @@
+"""Q-learning from replay: double, dueling, n-step, prioritized; over plain indices or described options.
+
+A round of learning is some updates of a minibatch each. Minibatches are drawn `draw_ahead` at a time, and always one
+such group ahead: the next group is drawn before the priorities of the last one are written, whether a thread of its own
+does it meanwhile or not. So what is learned does not depend on timing, and a minibatch is drawn by priorities that lack
+the results of at most 2 × draw_ahead - 1 updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from maple.learn.ahead import Ahead
+from maple.learn.descent import Descent
+from maple.learn.q_gradient import FIGURES, q_steps
+from maple.learn.replay import Drawn, Replay
+from maple.nets.flat import FlatWeights
+from maple.nets.noisy import NoisyLinear, renew_noise
+from maple.nets.q import IndexQ, OptionQ
+from maple.perf.spans import span
+
+__all__ = ["DqnRecipe", "Lesson", "Pupil", "beyond_values", "dqn_loss", "dqn_round", "taken_values"]
+
+QNet = IndexQ | OptionQ
+Sight = tuple[NDArray[Any], NDArray[np.bool_]]  # observation and mask
+Lesson = tuple[Drawn, Sight | None, Sight | None]  # with what was seen there and beyond, where that is encoded ahead
+Learn = Callable[[Lesson, int], tuple[NDArray[np.float64], NDArray[np.float32]]]  # sums of FIGURES, each row's error
+
+
+@dataclass(frozen=True, slots=True)
+class DqnRecipe:
+    """Values of one round."""
+
+    updates: int
+    minibatch: int
+    draw_ahead: int
+    beta: float
+    double: bool
+    tau: float
+    target_every: int
+    huber: float
+    max_grad_norm: float
+
+    @property
+    def stale_updates(self) -> int:
+        """How many updates' priorities a minibatch may lack."""
+        return 2 * self.draw_ahead - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pupil:
+    """A network that learns, and the copy that follows it and judges what lies beyond."""
+
+    net: QNet
+    descent: Descent
+    target: QNet
+    target_weights: FlatWeights
+
+    @property
+    def by_kernel(self) -> bool:
+        """Whether there is a kernel for this network."""
+        plain = isinstance(self.net, IndexQ) and self.net.atoms == 1 and not _is_noisy(self.net)
+        return plain and self.descent.flat.on_cpu
+
+
+def _is_noisy(net: QNet) -> bool:
+    return any(isinstance(module, NoisyLinear) for module in net.modules())
+
+
+def taken_values(net: QNet, view: NDArray[np.uint64], action: NDArray[np.int16], sight: Sight | None = None) -> Tensor:
+    """(n, atoms) the values of actions already taken."""
+    if isinstance(net, IndexQ):
+        q = net(*(sight or net.seen.observation(view)))
+        return q[torch.arange(len(q)), torch.from_numpy(action.astype(np.int64))]  # type: ignore[no-any-return]
+    if not net.dueling:
+        return net.of_choices(view, action)
+    options = net.seen.options(view, keep=True)
+    taken = np.flatnonzero(options.action == np.repeat(action, np.diff(options.offset)))
+    return net.values(view, options, taken, net.scores(options))
+
+
+@torch.no_grad()
+def beyond_values(
+    net: QNet, target: QNet, view: NDArray[np.uint64], double: bool, sight: Sight | None = None
+) -> Tensor:
+    """(n, atoms) the target's values of the best legal actions, by the network's own judgement if `double`."""
+    if isinstance(net, IndexQ):
+        assert isinstance(target, IndexQ)
+        seen = sight or net.seen.observation(view)
+        judged = target(*seen)
+        score = (net(*seen) if double else judged).mean(2)
+        best = score.masked_fill(~torch.from_numpy(seen[1]).to(score.device), -torch.inf).argmax(1)
+        return judged[torch.arange(len(best)), best]  # type: ignore[no-any-return]
+    assert isinstance(target, OptionQ)
+    options = net.seen.options(view, keep=True)
+    if double and not target.dueling:
+        return target.of_choices(view, options.action[net.best(options, net.scores(options))])
+    judged = target.scores(options)
+    best_options = net.best(options, net.scores(options) if double else judged)
+    return target.values(view, options, best_options, judged)
+
+
+def dqn_loss(taken: Tensor, goal: Tensor, weight: Tensor, huber: float) -> Tensor:
+    """Huber's loss, weighted; between distributions the quantile regression of it."""
+    if taken.shape[1] == 1:
+        each = torch.nn.functional.huber_loss(taken, goal, reduction="none", delta=huber)[:, 0]
+        return (weight * each).mean()
+    off = goal[:, None, :] - taken[:, :, None]  # (n, own quantiles, goal's)
+    each = torch.nn.functional.huber_loss(off, torch.zeros_like(off), reduction="none", delta=huber)
+    place = (torch.arange(taken.shape[1], device=taken.device) + 0.5) / taken.shape[1]
+    lean = (place[None, :, None] - (off.detach() < 0).float()).abs()
+    return (weight * (lean * each / huber).mean(2).sum(1)).mean()
+
+
+def dqn_round(
+    pupil: Pupil, replay: Replay, ahead: Ahead[Lesson], recipe: DqnRecipe, seed: int, number: int
+) -> dict[str, float]:
+    """Updates number, number + 1, …; returns their mean figures."""
+    groups = [min(recipe.draw_ahead, recipe.updates - at) for at in range(0, recipe.updates, recipe.draw_ahead)]
+    sums = np.zeros(len(FIGURES))
+    learn = _by_kernel(pupil, recipe) if pupil.by_kernel else _by_autograd(pupil, recipe, seed)
+
+    def begin(first: int, batches: int) -> None:
+        ahead.begin(partial(_make, pupil.net, replay, recipe, seed, first, batches, ahead.in_thread))
+
+    begin(number, groups[0])
+    for group, following in zip(groups, [*groups[1:], 0], strict=True):
+        lesson = ahead.take()
+        if following:
+            begin(number + group, following)
+        found, error = learn(lesson, number)
+        sums += found
+        number += group
+        ahead.settle()
+        with span("replay_update"):
+            replay.reweigh(lesson[0].row, error)
+    return dict(zip(FIGURES, (sums / recipe.updates).tolist(), strict=True))
+
+
+def _make(net: QNet, replay: Replay, recipe: DqnRecipe, seed: int, number: int, batches: int, alone: bool) -> Lesson:
+    """Draw a group of minibatches; over indices also encode them. `alone` leaves the team to others."""
+    with span("replay_sample"):
+        team = None if alone else net.seen.team
+        drawn = replay.draw(recipe.minibatch, batches, recipe.beta, seed, number, team)
+    if isinstance(net, OptionQ):
+        return drawn, None, None
+    with span("learn_encode"):
+        encode = net.seen.observation if alone else net.seen.all_observations
+        return drawn, encode(drawn.view), encode(drawn.beyond_view)
+
+
+def _by_kernel(pupil: Pupil, recipe: DqnRecipe) -> Learn:
+    """All minibatches of a group without Python."""
+    net, descent, flat = pupil.net, pupil.descent, pupil.descent.flat
+    assert isinstance(net, IndexQ)
+    value = flat.tower(net.value) if net.value is not None else np.zeros((0, 5), np.int64)
+    plan = (flat.first(net.first), flat.tower(net.advantage), value, net.kind, net.value is not None)
+    target = pupil.target_weights.vector.detach().numpy()
+    values = np.array([recipe.huber, 1 / recipe.minibatch], np.float32)
+
+    def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        drawn, here, beyond = lesson
+        assert here is not None
+        assert beyond is not None
+        known = (drawn.action, drawn.reward, drawn.discount, drawn.weight)
+        limits = (recipe.double, number, recipe.target_every, np.float32(recipe.tau), np.float32(recipe.max_grad_norm))
+        error, figures = np.empty(len(drawn.row), np.float32), np.zeros((descent.team.threads, len(FIGURES)))
+        args = (target, plan, (*here, *beyond), known, values, limits, recipe.minibatch, error, figures)
+        descent.by_kernel(q_steps, recipe.minibatch, *args)
+        return figures.sum(0), error
+
+    return learn
+
+
+def _by_autograd(pupil: Pupil, recipe: DqnRecipe, seed: int) -> Learn:
+    """The same in torch, a minibatch at a time; also for options, distributions and noise."""
+    net, target, vector = pupil.net, pupil.target, pupil.target_weights.vector
+
+    def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        error = np.empty(len(lesson[0].row), np.float32)
+        sums = np.zeros(len(FIGURES))
+        for k in range(len(error) // recipe.minibatch):
+            renew_noise(net, seed, 3 * (number + k))
+            renew_noise(target, seed, 3 * (number + k) + 1)
+            rows = np.arange(k * recipe.minibatch, (k + 1) * recipe.minibatch)
+            loss_of = partial(_loss, pupil, recipe, lesson, error)
+            found = pupil.descent.by_autograd(rows, loss_of, recipe.max_grad_norm)
+            sums += [found[name] for name in FIGURES]
+            if (number + k + 1) % recipe.target_every == 0:
+                with torch.no_grad(), span("optimizer_step"):
+                    vector.lerp_(pupil.descent.flat.vector, recipe.tau)
+        return sums, error
+
+    return learn
+
+
+def _loss(
+    pupil: Pupil, recipe: DqnRecipe, lesson: Lesson, error: NDArray[np.float32], rows: NDArray[np.int64]
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The mean loss of neighbouring rows, and figures. Writes error."""
+    drawn, part = lesson[0], slice(rows[0], rows[-1] + 1)
+    here, beyond = ((seen[0][part], seen[1][part]) if seen else None for seen in lesson[1:])
+    led = beyond_values(pupil.net, pupil.target, drawn.beyond_view[part], recipe.double, beyond)
+    columns = (drawn.reward, drawn.discount, drawn.weight)
+    reward, discount, weight = (torch.from_numpy(column[part]).to(led.device) for column in columns)
+    goal = reward[:, None] + discount[:, None] * led
+    taken = taken_values(pupil.net, drawn.view[part], drawn.action[part], here)
+    loss = dqn_loss(taken, goal, weight, recipe.huber)
+    off = (taken.detach() - goal).mean(1)
+    error[part] = off.cpu().numpy()
+    return loss, {"loss": loss.detach(), "q": taken.detach().mean(), "error": off.abs().mean()}

@@ -1,0 +1,76 @@
+"""What torch can do to be faster, and what is said where it cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from maple.core.sources import load_config
+from maple.core.threads import Team
+from maple.games import make_game
+from maple.nets.accelerate import choose_precision, compile_towers
+from maple.nets.policy import layers
+from maple.training.build import build_trainer, make_learner
+from maple.training.learners import Learner
+
+CPU = torch.device("cpu")
+
+
+def test_sixteen_bits_are_used_where_they_win() -> None:
+    said: list[str] = []
+    assert choose_precision(CPU, None, said.append, lambda: 5.0) is None
+    assert choose_precision(CPU, False, said.append, lambda: 5.0) is None
+    assert choose_precision(CPU, True, said.append, lambda: 5.0) is torch.bfloat16
+    assert said == []
+    assert choose_precision(CPU, True, said.append, lambda: 0.2) is None
+    assert said == ["torch.amp is off: 16-bit products are 0.20 times as fast as plain ones on this CPU"]
+
+
+def test_compile_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, said = torch.nn.Module(), list[str]()
+    net.tower = layers([4, 3, 2], torch.nn.ReLU)
+    x = torch.ones(5, 4)
+    expected = net.tower(x)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("no compiler here\nand much more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.Sequential, "compile", refuse)
+        assert not compile_towers(net, CPU, said.append)
+    assert said == ["torch.compile is off: no compiler here"]
+    assert torch.equal(net.tower(x), expected)
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "settings",
+    [["algo=ppo", "ppo.policy=options"], ["algo=dqn", "dqn.policy=options"], ["algo=dqn", "dqn.quantiles=4"]],
+)
+def test_learning_in_sixteen_bits_is_nearly_the_same(
+    settings: list[str], precision: torch.dtype, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common = ["tables=32", "net.hidden=[16, 8]", "game.fantasyland=off", "ppo.horizon=480", "ppo.minibatch=120"]
+    dqn = ["dqn.warmup=0", "dqn.train_every=480", "dqn.minibatch=128", "dqn.updates_per_step=2"]
+    config = load_config("ofc", settings=[*common, *dqn, *settings], flags={"steps": 480})
+    moved = []
+    for chosen in (None, precision):
+        monkeypatch.setattr("maple.training.build.choose_precision", lambda *_, chosen=chosen: chosen)
+        trainer = build_trainer(config, make_game("ofc", config.game), team)
+        before = trainer.learner.schedule.descent.flat.vector.detach().numpy().copy()
+        trainer.round()
+        moved.append(trainer.learner.schedule.descent.flat.vector.detach().numpy() - before)
+    plain, short = moved
+    assert not np.array_equal(plain, short)
+    assert np.corrcoef(plain, short)[0, 1] > 0.85
+
+
+def test_what_needs_a_gpu_says_so_once(team: Team) -> None:
+    said: list[str] = []
+    config = load_config("ofc", settings=["algo=dqn", "torch.pin_memory=true", "tables=4"])
+    trainer = build_trainer(config, make_game("ofc"), team, warn=said.append)
+    learner: Learner = make_learner(config, make_game("ofc"), trainer.learner.policy, None)
+    assert learner.memory.full is False
+    if not torch.cuda.is_available():
+        assert said == ["torch.pin_memory has no effect: no GPU learns here"]
