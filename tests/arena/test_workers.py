@@ -223,3 +223,12 @@ def test_the_split_follows_from_what_a_step_costs() -> None:
     cost_s = step_cost_s(external("Walk"), 0.05)
     assert cost_s is not None
     assert 1e-7 < cost_s < 1e-2
+
+
+def test_envs_are_closed_when_an_arena_ends(tmp_path: Path) -> None:
+    mark = tmp_path / "closed"
+    game = external("Walk", closes=str(mark))
+    mark.unlink()  # of the env that was looked at
+    with WorkerArena(game, 4, seed=0, workers=2, spares=0) as arena:
+        arena.recv()
+    assert len(mark.read_text().splitlines()) == 4

@@ -50,6 +50,23 @@ def test_workers_that_die_do_not_end_a_run(tmp_path: Path) -> None:
     assert "worker 0" in log or "worker 1" in log
 
 
+def test_the_profile_has_an_account_of_every_worker(tmp_path: Path) -> None:
+    with maple.perf.Profiler() as profiler:
+        maple.train(WALK, run="seen", runs_dir=tmp_path, steps=2_000, settings=[*SMALL, "workers.count=2"])
+    found = profiler.profile({})
+    workers = [account for account in found["accounts"] if account["process"].startswith("worker-")]
+    played = [account for account in workers if any(span["name"] == "env_step" for span in account["spans"])]
+    assert len(played) >= 2  # and the one of the trial
+    for account in workers:
+        assert sum(span["share"] for span in account["spans"]) == pytest.approx(1.0, abs=5e-3)
+        assert account["untracked_s"] <= 0.2 * account["wall_s"]
+        assert min(span["self_s"] for span in account["spans"]) >= 0
+    counters = found["counters"]
+    assert counters["process_starts"] >= 2
+    assert counters["messages"] > 0
+    assert counters["bytes"] > 8 * 2_000
+
+
 def test_two_seats_learn_from_self_play(tmp_path: Path, team: object) -> None:
     agent = maple.train(NIM, run="nim", runs_dir=tmp_path, steps=12_000, settings=[*SMALL, "workers.count=0"])
     assert _mean(agent, team, 1) > 0.4  # points a game against random

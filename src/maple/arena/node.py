@@ -21,6 +21,7 @@ from maple.core.spec import GameSpec
 from maple.core.step import Ended, Keys, Options, Outcome, Step
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
+from maple.perf import spans
 
 __all__ = ["NodeArena", "PoolCounters"]
 
@@ -203,6 +204,7 @@ class NodeArena:
 
     def _start(self, warm_s: float) -> NodeProcess:
         self.counters.starts += 1
+        spans.count("process_starts")
         block = self._block_bytes
         return NodeProcess.start(self._program, block, self._transport, self._timeout_s, warm_s)
 
@@ -266,6 +268,8 @@ class NodeArena:
         counters.waves += 1
         counters.decisions += len(wave.rows)
         counters.bytes += wave.bytes + 2 * len(wave.rows)
+        spans.count("bytes", wave.bytes + 2 * len(wave.rows))
+        spans.count("messages", 2)
         counters.battles += wave.battles - lane.battles
         counters.refusals += wave.refusals - lane.refusals
         lane.battles, lane.refusals = wave.battles, wave.refusals

@@ -24,6 +24,7 @@ import psutil
 from maple.arena.memory import SharedBlock
 from maple.arena.worker_main import FATAL, READY, TAKE
 from maple.core.errors import ConfigError, GameError
+from maple.perf import spans
 
 __all__ = ["Keeper", "WorkerProcess"]
 
@@ -189,6 +190,7 @@ class Keeper:
                 for _ in range(missing):
                     self._number += 1
                     self.starts += 1
+                    spans.count("process_starts")
                     self._starting.append(self._start(self._number))
                 self._look_after_starting()
             self._watch()

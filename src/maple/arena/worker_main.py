@@ -75,6 +75,7 @@ def main() -> None:
 
     from maple.arena.host import Host
     from maple.core.errors import UserError
+    from maple.perf.profiler import child_profile
 
     task = _message()
     try:
@@ -84,7 +85,8 @@ def main() -> None:
                 f"{task['name']} has other spaces in a worker than in the trainer; make it the same each time"
             )
         os.write(answers, READY)
-        _serve(host, answers, handle, size, task)
+        with child_profile("worker"):
+            _serve(host, answers, handle, size, task)
         host.close()
     except UserError as error:
         text = str(error).encode()[:4000]
@@ -103,8 +105,10 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
     from maple.arena.memory import SharedBlock
     from maple.arena.patience import Patience
     from maple.games.external.spec import spec_of
+    from maple.perf.spans import IDLE, span
 
-    code = _read(1)
+    with span(IDLE):
+        code = _read(1)
     if code != TAKE:
         return
     board = Board(SharedBlock.attach(handle, size), spec_of(host.plan), task["tables"], task["workers"])
@@ -115,23 +119,26 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
     host.take(board, tables, slot["first_table"], slot["tables_per_deal"], slot["number"])
     done = 0
     for half, (lo, hi) in enumerate(ranges):
-        ended = host.begin(lo, hi)
+        with span("env_reset"):
+            ended = host.begin(lo, hi)
         done += 1
         control[DONE] = done
         os.write(answers, ENDED[half] if ended else bytes([half]))
     clock, rest, play, patience = time.perf_counter, _rest(), host.play, Patience()
     while True:
         began = clock()
-        if control[COMMANDS] == done:
-            until = began + patience.limit_s()
-            while control[COMMANDS] == done and clock() < until:
-                rest()
-        code = os.read(0, 1)  # a system call, not the counter alone, is what makes the actions visible here
+        with span(IDLE):
+            if control[COMMANDS] == done:
+                until = began + patience.limit_s()
+                while control[COMMANDS] == done and clock() < until:
+                    rest()
+            code = os.read(0, 1)  # a system call, not the counter alone, is what makes the actions visible here
         if not code:
             return
         called = clock()
         patience.waited(called - began)
-        ended = play(*ranges[code[0]])
+        with span("env_step"):
+            ended = play(*ranges[code[0]])
         done += 1
         control[PLAYED] += int(1e9 * (clock() - called))
         control[DONE] = done

@@ -33,6 +33,7 @@ from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Outcome, Step
 from maple.games.external.game import ExternalGame
+from maple.perf import spans
 
 __all__ = ["WorkerArena"]
 
@@ -97,6 +98,7 @@ class WorkerArena:
         self._sent = [0] * self.halves
         self._seen_at: dict[int, tuple[tuple[int, ...], float]] = {}
         self._patience = Patience()
+        self._row_bytes = 8 * game.spec.view + 8  # of a decision in shared memory: what is seen, reward, action
         self._crowded = workers >= available_cores()  # who looks for an answer then takes a core from whom it waits for
         self._yield = os.sched_yield if sys.platform != "win32" else lambda: time.sleep(0)
         self._task = self._describe_task(game)
@@ -154,6 +156,8 @@ class WorkerArena:
             step = self._ledger.read(lo, hi, True, present)
         if len(step.ended.table):
             self._note_finished(step.ended)
+        spans.count("messages", 2 * len(self._answering))
+        spans.count("bytes", len(step.view) * self._row_bytes)
         return step
 
     def send(self, action: NDArray[Any]) -> None:
@@ -186,12 +190,15 @@ class WorkerArena:
         self._ledger.lose(np.arange(self.tables))
 
     def close(self) -> None:
-        """End all processes."""
-        self._keeper.close()
+        """Let all processes close their envs and end.
+
+        The keeper goes last: they die with the thread that started them.
+        """
         for number, process in enumerate(self._process):
+            self._process[number] = None
             if process is not None:
                 process.close()
-            self._process[number] = None
+        self._keeper.close()
         self._block.close()
 
     def __enter__(self) -> WorkerArena:

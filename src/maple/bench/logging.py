@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -82,6 +83,20 @@ def _tensorboard() -> Iterator[Log]:
         yield log
 
 
+class _Timed:
+    """A log, and the seconds that the caller spent in it."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.seconds, self.records = 0.0, 0
+
+    def __call__(self, record: dict[str, float], step: int) -> None:
+        began = time.perf_counter()
+        self._log(record, step)
+        self.seconds += time.perf_counter() - began
+        self.records += 1
+
+
 class _LoggedArena:
     """An arena that tells of every batch, or of every decision in it."""
 
@@ -127,13 +142,16 @@ class _LoggedArena:
 
 
 def bench_logging(config: Config, seconds: float, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Throughput with each kind of logging at each level over that without; `seconds` for all of it."""
+    """What each kind of logging costs at each level: its share of the training thread's time, and throughput over that
+    without, which also knows what it costs others; `seconds` for all of it.
+    """
     kinds = {"console": _console, "file": _file}
     if find_spec("tensorboard") is not None:
         kinds["tensorboard"] = _tensorboard
     variants = [("none", ""), *((kind, level) for kind in kinds for level in LEVELS)]
     slice_s = seconds / ((PAIRS + 1) * len(variants))
     speeds: dict[tuple[str, str], list[float]] = {variant: [] for variant in variants}
+    spent: dict[tuple[str, str], list[float]] = {variant: [0.0, 0.0, 0.0] for variant in variants}
     with ExitStack() as stack:
         logs = {kind: stack.enter_context(make()) for kind, make in kinds.items()}
         side = stack.enter_context(MapleSide(config))
@@ -149,14 +167,21 @@ def bench_logging(config: Config, seconds: float, tell: Callable[[str], None]) -
         for number in range(PAIRS + 1):
             for kind, level in variants if number % 2 == 0 else reversed(variants):
                 tell(f"round {number + 1} of {PAIRS + 1}: {kind} {level}")
-                arena.level, arena.log = level, logs.get(kind)
+                timed = _Timed(logs[kind]) if kind in logs else None
+                arena.level, arena.log = level, timed
+                began = time.perf_counter()
                 speed = side.slice(slice_s, told(arena.log, level))
                 if number > 0:
                     speeds[kind, level].append(speed)
+                    passed = time.perf_counter() - began
+                    found = (timed.seconds, timed.records, passed) if timed else (0.0, 0, passed)
+                    spent[kind, level] = [a + b for a, b in zip(spent[kind, level], found, strict=True)]
     rows = []
     for (kind, level), values in speeds.items():
         ratio, interval = ratio_interval(values, speeds["none", ""])
+        seconds, records, passed = spent[kind, level]
         row = {"to": kind, "level": level, "steps_per_s": float(np.median(values)), "ratio": ratio}
+        row |= {"share": seconds / passed, "us_per_record": 1e6 * seconds / max(1.0, records)}
         rows.append({**row, "ratio_ci95": list(interval)})
     missing = [] if "tensorboard" in kinds else ["tensorboard is not installed"]
     return {"game": config.name, "rows": rows, "notes": missing, "seed": config.seed, "machine": machine()}

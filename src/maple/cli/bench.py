@@ -154,13 +154,19 @@ def logging(
     rows = [
         [
             f"{r['to']} {r['level']}".strip(),
+            f"{r['us_per_record']:,.1f}",
+            f"{r['share']:.2%}",
             f"{r['steps_per_s']:,.0f}",
             f"{1 - r['ratio']:+.1%}",
             _cost(r["ratio_ci95"]),
         ]
         for r in found["rows"]
     ]
-    print_table(f"what logging costs in {game}", ["to, after each", "steps/s", "costs", "95 %"], rows)
+    print_table(
+        f"what logging costs in {game}",
+        ["to, after each", "µs a record", "of the time", "steps/s", "throughput lost", "95 %"],
+        rows,
+    )
     for note in found["notes"]:
         notes.print(note)
 

@@ -17,11 +17,14 @@ from pettingzoo import AECEnv, ParallelEnv
 class Walk(gymnasium.Env):
     """A walk on a line, with an action mask by `masks`: "method", "info", "observation" or "none".
 
-    Ends at either end of the line, is cut off after `limit` steps. The reward is the place reached.
+    Ends at either end of the line, is cut off after `limit` steps. The reward is the place reached. Writes a line to
+    the file `closes` when it is closed.
     """
 
-    def __init__(self, masks: str = "method", limit: int = 12, floats: bool = True, size: int = 7) -> None:
-        self.masks, self.limit, self.size = masks, limit, size
+    def __init__(
+        self, masks: str = "method", limit: int = 12, floats: bool = True, size: int = 7, closes: str = ""
+    ) -> None:
+        self.masks, self.limit, self.size, self.closes = masks, limit, size, closes
         low, high = (-1.0, 1.0) if floats else (0, 1)
         self.box = spaces.Box(low, high, (size,), np.float32 if floats else np.uint8)
         self.observation_space = self.box
@@ -30,6 +33,11 @@ class Walk(gymnasium.Env):
         if masks == "method":
             self.action_masks = self._mask
         self.action_space = spaces.Discrete(3)
+
+    def close(self) -> None:
+        if self.closes:
+            with open(self.closes, "a") as file:
+                file.write("closed\n")
 
     def _mask(self) -> np.ndarray:
         return np.array([True, self.steps % 2 == 0, True])
