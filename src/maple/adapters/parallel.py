@@ -87,6 +87,7 @@ class BridgedParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
         over = len(ended.table) > 0
         cut = over and int(ended.outcome[0]) == Outcome.TRUNCATED
         if over and int(ended.outcome[0]) == Outcome.LOST:
+            self.agents = []
             raise GameError("the bridge lost this game; call reset() for the next one")
         if over:
             self._seen = ended.last_view[0].copy() if cut else self._seen

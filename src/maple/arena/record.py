@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from maple.arena.native import NativeArena
 from maple.core.errors import GameError
@@ -102,11 +103,11 @@ def load_record(path: Path) -> GameRecord:
     """A record from its file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        record = GameRecord(**content)
+        version = content.get("version") if isinstance(content, dict) else None
+        if isinstance(version, int) and version != VERSION:
+            raise GameError(f"record {path} has version {version}, here it is {VERSION}; record the game anew")
+        return TypeAdapter(GameRecord).validate_python(content, strict=True)
     except OSError:
         raise GameError(f"record {path} cannot be read; name a file that `maple show --record` wrote") from None
-    except (ValueError, TypeError):
+    except ValueError:
         raise GameError(f"{path} is not a record of a game; name a file that `maple show --record` wrote") from None
-    if record.version != VERSION:
-        raise GameError(f"record {path} has version {record.version}, here it is {VERSION}; record the game anew")
-    return record

@@ -40,7 +40,7 @@ def _of_games(figures: NDArray[Any]) -> dict[str, float]:
         "winner_ahead_on_objectives": _share(ahead_on_objectives),
         "winner_ahead_on_kills": _share(ahead_on_kills),
         "vp_from_objectives": float(figures["scored"].sum() / max(1, figures["vp"].sum())),
-        "length": float(figures["length"].mean()),
+        "length": float(figures["length"].sum() / max(1, len(figures))),
     }
 
 

@@ -29,7 +29,7 @@ class _Run:
     """The command line's own training, in a process that can be killed."""
 
     def __init__(self, game: str, folder: Path, settings: list[str], seed: int) -> None:
-        self.folder = RunFolder(folder / "killed")
+        self.folder, self._said = RunFolder(folder / "killed"), folder / "stderr.txt"
         words = ["train", game, "--run", "killed", "--runs-dir", str(folder), "--seed", str(seed), "--no-evaluate"]
         sets = [f"checkpoint_every_s={EVERY_S}", "probe_every_s=0", "log.console=false", *settings]
         self._words = [*words, *(word for one in sets for word in ("--set", one))]
@@ -37,7 +37,14 @@ class _Run:
     def start(self, steps: int = NEVER) -> subprocess.Popen[bytes]:
         """Begin or go on."""
         command = [sys.executable, "-m", "maple.cli", *self._words, "--steps", str(steps)]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        with self._said.open("wb") as said:
+            return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+
+    def check_alive(self, process: subprocess.Popen[bytes]) -> None:
+        """Raise what the process said, if it ended by itself."""
+        if process.poll() is not None:
+            words = self._said.read_text(encoding="utf-8", errors="replace").strip()[-500:]
+            raise RunError(f"the run did not go on after a kill: {words}")
 
     def saved(self) -> dict[str, Any]:
         """The counters of the newest whole checkpoint; at the start there is none."""
@@ -49,29 +56,16 @@ class _Run:
         return self.folder.records("events.jsonl")
 
 
-def _check_alive(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is not None:
-        words = process.stderr.read().decode(errors="replace") if process.stderr else ""
-        raise RunError(f"the run did not go on after a kill: {words.strip()[-500:]}")
-
-
 def _await_update(run: _Run, process: subprocess.Popen[bytes], known: int) -> dict[str, Any]:
     """Wait for the first update of a process that has gone on; returns it."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
-        _check_alive(process)
+        run.check_alive(process)
         updates = run.updates()
         if len(updates) > known:
             return updates[known]
         time.sleep(0.05)
     raise RunError(f"the run made no update within {PATIENCE_S:g} s after a kill")
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
-    if process.stderr is not None:
-        process.stderr.close()
 
 
 def _live_and_die(run: _Run, rng: random.Random) -> float:
@@ -81,7 +75,7 @@ def _live_and_die(run: _Run, rng: random.Random) -> float:
     try:
         if rng.random() < EARLY:
             time.sleep(rng.uniform(0.0, LONGEST_LIFE_S))  # while it starts, as often as not
-            _check_alive(process)
+            run.check_alive(process)
         else:
             first = _await_update(run, process, known)
             if first["before"]["steps"] != before["steps"]:
@@ -90,7 +84,8 @@ def _live_and_die(run: _Run, rng: random.Random) -> float:
                 )
             time.sleep(rng.uniform(0.0, LONGEST_LIFE_S))
     finally:
-        _kill(process)
+        process.kill()
+        process.wait()
     fresh = run.updates()[known:]
     reached = float(fresh[-1]["elapsed_s"]) if fresh else float(before["elapsed_s"])
     return max(0.0, reached - float(run.saved()["elapsed_s"]))
@@ -108,10 +103,7 @@ def bench_kills(
     for number in range(kills):
         lost.append(_live_and_die(run, rng))
         tell(f"kill {number + 1} of {kills}: {lost[-1]:.2f} s of training lost")
-    last = run.start(steps=run.saved()["steps"] + 1)
-    code = last.wait()
-    if last.stderr is not None:
-        last.stderr.close()
+    code = run.start(steps=run.saved()["steps"] + 1).wait()
     times = [float(row["elapsed_s"]) for row in run.updates()]
     gaps = [after - before for before, after in pairwise(times) if after > before]
     bound = EVERY_S + max(gaps, default=0.0)

@@ -18,6 +18,7 @@ import psutil
 from maple.bench.limits import matmul_flops
 from maple.bench.measure import machine
 from maple.core.config import Config
+from maple.core.cores import available_cores
 from maple.runs.store import RunFolder
 from maple.training.session import Progress, train_run
 
@@ -99,7 +100,7 @@ def verdicts(looks: list[Look]) -> dict[str, Any]:
     """How much each figure changed after the warm-up, and whether that is flat."""
     kept = looks[int(WARM_UP * len(looks)) :]
     if len(kept) < 4:
-        return {"flat": None, "looks": len(looks), "note": "too short to say: it takes at least four looks"}
+        return {"flat": None, "note": "too short to say: it takes at least four looks"}
     found: dict[str, Any] = {
         "speed_drift": _change([look.relative_speed for look in kept]),
         "memory_growth": _change([look.memory_mb for look in kept]),
@@ -116,7 +117,7 @@ def verdicts(looks: list[Look]) -> dict[str, Any]:
 
 def bench_soak(config: Config, folder: Path, every_s: float, tell: Callable[[str], None]) -> dict[str, Any]:
     """Train for the config's own budget in `folder`, looking every so many seconds."""
-    watch = _Watch(config.threads or psutil.cpu_count() or 1, every_s, tell)
+    watch = _Watch(config.threads or available_cores(), every_s, tell)
     last = train_run(config, RunFolder(folder), watch, warn=tell)
     return {
         "game": config.name,

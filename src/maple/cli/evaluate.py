@@ -26,6 +26,7 @@ HANDS = {"rollout": 3000}  # by opponent, where they are slow
 GAME_HANDS = {"showdown": 400, "wargame": 400}
 DEFAULT_HANDS = 12_000
 EXTERNAL_GAMES = 200
+HERE: dict[str, dict[str, Any]] = {"showdown": {"servers": ""}}  # paired deals are only to be had on this machine
 
 
 def evaluation(
@@ -47,7 +48,7 @@ def evaluation(
     with Team(available_cores()) as team:
         agent = load_agent(run, runs_dir, team)
         asked = _asked(agent, settings)
-        game = make_game(agent.config.name, {**agent.config.game, **asked})
+        game = make_game(agent.config.name, {**agent.config.game, **HERE.get(agent.config.name, {}), **asked})
         if against is None:
             against = ["random"] * (game.spec.seats - 1)
         if len(against) != game.spec.seats - 1:

@@ -23,7 +23,7 @@ def warn(sentence: str) -> None:
 
 def print_json(content: Mapping[str, Any]) -> None:
     """One JSON object on stdout, and nothing else there."""
-    sys.stdout.write(json.dumps(content) + "\n")
+    sys.stdout.write(json.dumps(content, allow_nan=False) + "\n")
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:

@@ -156,6 +156,8 @@ def _meet(
 
     agent, game = _guest(run, runs_dir, server, name)
     files = read_team_files(game.settings.team)
+    if len(files) > 1:
+        raise GameError(f"{run} plays {len(files)} teams, and poke-env's players take one; use maple eval for this run")
     found: list[Any] = []
     url = parse_servers(server)[0].url
     with (
@@ -208,7 +210,7 @@ def show_battle(
     with Team(available_cores()) as team, notes.status("playing"):
         scripted = names[0] in ShowdownGame(ShowdownSettings()).spec.opponents
         stored = {} if scripted else load_agent(names[0], runs_dir, team).config.game
-        game = ShowdownGame(ShowdownSettings.model_validate({**stored, **asked}), record=True)
+        game = ShowdownGame(ShowdownSettings.model_validate({**stored, "servers": "", **asked}), record=True)
         lines, figures = play_recorded(game, [find_player(name, game, runs_dir, team) for name in names], seed)
     shown = (names[0][:18], names[1][:18] if names[1] != names[0] else f"{names[1][:14]} (2)")
     log = replay_log(lines, shown)

@@ -121,7 +121,9 @@ class DqnConfig(_Section):
     )
     capacity: int = Field(262_144, ge=16, description="decisions that are remembered")
     replay: Literal["memory", "file"] = Field("memory", description="where views are kept: a file may exceed memory")
-    save_replay: bool = Field(True, description="in checkpoints; without it a resumed run fills the replay anew")
+    save_replay: bool | None = Field(
+        None, description="in checkpoints: unless it is kept in a file, if not set; else a resumed run fills it anew"
+    )
     warmup: int = Field(2000, ge=0, description="decisions before the first update")
     n_step: int = Field(3, ge=1, le=64, description="own decisions that are added up before the estimate")
     gamma: float = Field(0.99, gt=0, le=1)
@@ -144,7 +146,14 @@ class DqnConfig(_Section):
     def _holds_a_round(self) -> DqnConfig:
         if self.warmup > self.capacity or self.minibatch > self.capacity:
             raise ValueError(f"capacity {self.capacity} is smaller than warmup {self.warmup} or the minibatch")
+        if self.replay == "file" and self.save_replay:
+            raise ValueError("a replay that is kept in a file may exceed memory and is not saved in checkpoints")
         return self
+
+    @property
+    def saves_replay(self) -> bool:
+        """Whether checkpoints hold the replay."""
+        return self.replay == "memory" if self.save_replay is None else self.save_replay
 
 
 class TorchConfig(_Section):

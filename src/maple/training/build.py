@@ -99,9 +99,14 @@ def make_learner(
     return PpoLearner(net, config, Rollout(*sizes, 1, signals), precision)
 
 
+def least_replay(config: Config, game: Game) -> int:
+    """The decisions that a replay has to hold so that none is forgotten before its outcome is known."""
+    return 2 * (config.tables or AUTO_TABLES) * game.spec.seats * (config.dqn.n_step + 1)
+
+
 def _make_replay(config: Config, game: Game, tables: int, folder: Path | None) -> Replay:
     c, spec = config.dqn, game.spec
-    least = 2 * tables * spec.seats * (c.n_step + 1)
+    least = least_replay(config, game)
     if c.capacity < least:
         raise ConfigError(
             f"dqn.capacity = {c.capacity} is too small for {tables} tables: decisions would be forgotten before their "
@@ -117,7 +122,7 @@ def _make_replay(config: Config, game: Game, tables: int, folder: Path | None) -
         gamma=c.gamma,
         priorities=Priorities(alpha=c.alpha) if c.prioritized else None,
         folder=(folder or Path(tempfile.gettempdir())) if c.replay == "file" else None,
-        saved=c.save_replay,
+        saved=c.saves_replay,
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.node import NodeArena
+from maple.core.errors import GameError
 from maple.games.contract import Game
 from maple.training.evaluate import Player
 
@@ -20,6 +21,8 @@ def play_recorded(game: Game, players: list[Player], seed: int) -> tuple[list[st
         while True:
             step = arena.recv()
             if len(step.ended.table):
+                if not arena.records:
+                    raise GameError("the battle was lost before its end, and its log with it; try again")
                 return list(arena.records[0]["lines"]), step.ended.figures[0]
             action = np.zeros(len(step.keys), np.int32)
             for row, seat in enumerate(step.keys.seat):

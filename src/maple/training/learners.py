@@ -217,6 +217,7 @@ class DqnLearner:
         c, replay = self._config, self.memory
         shown = {"epsilon": self.policy.epsilon, "remembered": float(replay.size)}
         if replay.count < c.warmup or not replay.drawable:
+            silence(self.policy)
             return {**shown, "rows": float(replay.fresh), "minibatches": 0.0, "update_ratio": 0.0}
         recipe = DqnRecipe(
             updates=c.updates_per_step,

@@ -14,7 +14,7 @@ from maple.core.spec import GameSpec
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
-from maple.training.build import AUTO_TABLES
+from maple.training.build import AUTO_TABLES, least_replay
 
 __all__ = ["Need", "check_memory", "estimate"]
 
@@ -131,13 +131,13 @@ def _what_fits(config: Config, game: Game, room: int) -> str:
 
 def _smaller_replay(config: Config, game: Game, room: int) -> str:
     """The largest replay that fits, by halves."""
-    capacity = config.dqn.capacity
-    while capacity > max(config.dqn.warmup, config.dqn.minibatch):
+    capacity, c = config.dqn.capacity, config.dqn
+    while capacity // 2 >= max(c.warmup, c.minibatch, least_replay(config, game)):
         capacity //= 2
         changed = config.dqn.model_copy(update={"capacity": capacity})
         if estimate(config.model_copy(update={"dqn": changed}), game).total <= room:
             return f"--set dqn.capacity={capacity} would fit, and so may --set dqn.replay=file"
-    return "free some memory, or choose a smaller network"
+    return "free some memory, choose fewer tables, or try --set dqn.replay=file"
 
 
 def _gib(size: int) -> str:

@@ -42,7 +42,16 @@ FREE_TO_CHANGE = (
     *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths"),
 )
 # Enough to have every kernel compiled.
-SMALL_DQN = {"horizon": 64, "train_every": 64, "warmup": 0, "minibatch": 16, "updates_per_step": 2, "replay": "memory"}
+SMALL_DQN = {
+    "horizon": 64,
+    "train_every": 64,
+    "warmup": 0,
+    "minibatch": 16,
+    "updates_per_step": 2,
+    "n_step": 1,
+    "replay": "memory",
+    "save_replay": False,
+}
 RECENT_S = 10.0
 PROBE_SEED = 2**40 + 1  # deals that no training run plays
 
@@ -203,7 +212,8 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
         for name in {config.probe_against, *opponents}:
             player = bot_player(game, name, team)
             evaluate(game, greedy_player(trainer.learner.policy), [player] * (game.spec.seats - 1), 1, 0, team)
-    mark_compiled(compiled_name(config, game))
+    if trainer.counters.minibatches:
+        mark_compiled(compiled_name(config, game))
     return time.monotonic() - started
 
 

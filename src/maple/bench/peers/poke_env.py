@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any
 
@@ -21,6 +21,7 @@ PLAYERS = {"random": "RandomPlayer", "power": "MaxBasePowerPlayer", "heuristic":
 
 CONCURRENT = 20
 ENDLESS = 1_000_000
+STOP_S = 10.0  # for a client to say goodbye
 SILENT = 50  # the connection is cut at the end, which is no error here
 
 
@@ -48,6 +49,7 @@ class Challenger:
             log_level=SILENT,
             team=team,
         )
+        self._work: Future[Any] | None = None
 
     def __enter__(self) -> Challenger:
         return self
@@ -57,15 +59,17 @@ class Challenger:
         from poke_env.concurrency import POKE_LOOP
 
         work = self._player._send_challenges(name, battles)
-        self._work: Future[Any] = asyncio.run_coroutine_threadsafe(work, POKE_LOOP)
+        self._work = asyncio.run_coroutine_threadsafe(work, POKE_LOOP)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         from poke_env.concurrency import POKE_LOOP
 
-        self._work.cancel()
-        asyncio.run_coroutine_threadsafe(self._player.ps_client.stop_listening(), POKE_LOOP).result()
+        if self._work is not None:
+            self._work.cancel()
+        with suppress(TimeoutError):  # a server that is gone does not answer
+            asyncio.run_coroutine_threadsafe(self._player.ps_client.stop_listening(), POKE_LOOP).result(STOP_S)
 
 
 class PokeEnvSide:

@@ -41,16 +41,26 @@ class LocalServer:
         self._server = subprocess.Popen(
             words, cwd=package, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, start_new_session=True
         )
-        until = time.monotonic() + START_S
-        while time.monotonic() < until and self._server.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return self
-            time.sleep(0.2)
+        try:
+            if self._answers():
+                return self
+        except BaseException:  # a Ctrl-C too must not leave it behind
+            self.__exit__(None, None, None)
+            raise
         self._log.seek(0)
         words_left = self._log.read()[-500:].decode(errors="replace").strip()
         self.__exit__(None, None, None)
         raise NodeError(f"the local Showdown server did not start: {words_left or 'no message'}")
+
+    def _answers(self) -> bool:
+        """Wait until it does; False where it ended, or the time is up."""
+        until = time.monotonic() + START_S
+        while time.monotonic() < until and self._server.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return True
+            time.sleep(0.2)
+        return False
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -23,13 +23,9 @@ _STATS = {"atk": "attack", "def": "defense", "spa": "special attack", "spd": "sp
 
 def replay_log(lines: Sequence[str], names: tuple[str, str]) -> str:
     """The log as servers keep it, with the players' own names."""
-    told = []
-    for line in lines:
-        for number, (bridge, name) in enumerate(zip(BRIDGE_NAMES, names, strict=True), start=1):
-            line = re.sub(rf"^\|player\|p{number}\|{bridge}", f"|player|p{number}|{name}", line)
-            line = re.sub(rf"^\|win\|{bridge}$", f"|win|{name}", line)
-        told.append(line)
-    return "\n".join(told) + "\n"
+    own = {bridge: name.replace("|", "") for bridge, name in zip(BRIDGE_NAMES, names, strict=True)}
+    place = re.compile(rf"^(\|player\|p[12]\||\|win\|)({'|'.join(BRIDGE_NAMES)})(?=\||$)")
+    return "".join(place.sub(lambda found: found[1] + own[found[2]], line) + "\n" for line in lines)
 
 
 def replay_html(log: str, title: str) -> str:

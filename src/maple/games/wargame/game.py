@@ -120,8 +120,8 @@ class WargameGame:
     def __init__(self, settings: WargameSettings | None = None) -> None:
         chosen = settings or WargameSettings()
         self.settings = chosen
-        self.maps = tuple(chosen.maps or names_of("maps"))
-        self.missions = tuple(chosen.missions or names_of("missions"))
+        self.maps = tuple(dict.fromkeys(chosen.maps or names_of("maps")))
+        self.missions = tuple(dict.fromkeys(chosen.missions or names_of("missions")))
         self.roster, self.book = _load(chosen.roster, self.maps, self.missions)
         cheapest = min(unit.body.points for unit in self.roster.units.values())
         if chosen.points < cheapest:

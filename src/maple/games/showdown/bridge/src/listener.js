@@ -110,6 +110,7 @@ export class Listener {
       this.take();
     } else if (line.startsWith('|popup|') && this.called.length) {
       this.idle.push(/** @type {RemoteTable} */ (this.called.shift())); // the challenge was withdrawn, or refused
+      this.take();
     }
   }
 
