@@ -88,3 +88,20 @@ if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     for golden, (settings, players) in GOLDEN.items():
         (FOLDER / f"{golden}.json").write_text(_recorded("wargame", settings, players).text())
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"actions": ["a"]}, "is not a record of a game"),
+        ({"actions": 3}, "is not a record of a game"),
+        ({"settings": [1]}, "is not a record of a game"),
+        ({"version": 99, "added": True}, "has version 99"),
+    ],
+)
+def test_a_record_that_was_changed_is_told_of(tmp_path: Path, change: dict[str, object], sentence: str) -> None:
+    content = json.loads((FOLDER / "drawn.json").read_text())
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps({**content, **change}))
+    with pytest.raises(GameError, match=sentence):
+        load_record(path)

@@ -38,6 +38,7 @@ def test_every_preset_loads(preset: str) -> None:
         (["ppo.epochs=many"], "ppo.epochs = 'many' cannot be used"),
         (["algo=dqnn"], "algo = 'dqnn' cannot be used"),
         (["dqn.capacity=100"], "capacity 100 is smaller than warmup 2000"),
+        (["dqn.replay=file", "dqn.save_replay=true"], "kept in a file may exceed memory"),
         (["seed"], "has no value"),
         (["seed.deep=1", "seed=[1"], "cannot be read"),
         (["tables=0"], "tables = 0 cannot be used"),

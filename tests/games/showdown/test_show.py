@@ -31,6 +31,9 @@ def test_names_are_put_where_players_are_named_only() -> None:
     assert "|player|p1|One|1|\n|player|p2|Two|2|" in log
     assert log.endswith("|win|One\n")
     assert "|-message|First" in log
+    swapped = replay_log(LINES, ("Second", r"a\1|b"))
+    assert "|player|p1|Second|1|\n|player|p2|a\\1b|2|" in swapped
+    assert swapped.endswith("|win|Second\n")
 
 
 def test_a_page_holds_the_log_and_cannot_be_broken_by_it() -> None:
