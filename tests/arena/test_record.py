@@ -84,12 +84,6 @@ def test_players_are_asked_for_their_own_seat() -> None:
     assert asked == {0: {0}, 1: {1}}
 
 
-if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for golden, (settings, players) in GOLDEN.items():
-        (FOLDER / f"{golden}.json").write_text(_recorded("wargame", settings, players).text())
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -105,3 +99,9 @@ def test_a_record_that_was_changed_is_told_of(tmp_path: Path, change: dict[str, 
     path.write_text(json.dumps({**content, **change}))
     with pytest.raises(GameError, match=sentence):
         load_record(path)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for golden, (settings, players) in GOLDEN.items():
+        (FOLDER / f"{golden}.json").write_text(_recorded("wargame", settings, players).text())
