@@ -122,7 +122,7 @@ TABLE = np.dtype(
         ("slot", np.uint8),  # the squad that decides; NOBODY in the command phase
         ("fighter", np.uint8),  # the side that fights next, once the chargers have
         ("boost", np.uint8),  # the tactic in effect for the squad that decides: 1 focus, 2 surge
-        ("roll", np.uint8, (8,)),  # the last dice, for people who watch: kind, throws, hits, wounds, unsaved, models lost, foe
+        ("roll", np.uint8, (8,)),  # the last dice, to watch: kind, throws, hits, wounds, unsaved, models lost, foe
     ],
     align=True,
 )
