@@ -102,11 +102,12 @@ def replay(record: GameRecord) -> Iterator[tuple[Moment, int]]:
 def load_record(path: Path) -> GameRecord:
     """A record from its file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text)
         version = content.get("version") if isinstance(content, dict) else None
         if isinstance(version, int) and version != VERSION:
             raise GameError(f"record {path} has version {version}, here it is {VERSION}; record the game anew")
-        return TypeAdapter(GameRecord).validate_python(content, strict=True)
+        return TypeAdapter(GameRecord).validate_json(text, strict=True)
     except OSError:
         raise GameError(f"record {path} cannot be read; name a file that `maple show --record` wrote") from None
     except ValueError:
