@@ -229,6 +229,8 @@ def gcs(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Proxy]:
     from gcsfs.core import GCSFileSystem  # without the look at the kind of bucket, which the emulator cannot answer
 
     port = _free_port()
+    # Its own server takes one connection at a time, and waits for ever for one that says nothing.
+    monkeypatch.setattr(emulator.server, "HTTPServer", emulator.server.ThreadingHTTPServer)
     server = emulator.create_server("127.0.0.1", port, in_memory=True, default_bucket="runs")
     server.start()
     proxy = _Proxy(port)
