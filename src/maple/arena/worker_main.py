@@ -101,29 +101,31 @@ def _tell(text: str) -> None:
 
 def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]) -> None:
     """Take tables when told to, then play."""
-    from maple.arena.board import COMMANDS, DONE, PLAYED, Board
-    from maple.arena.memory import SharedBlock
-    from maple.arena.patience import Patience
-    from maple.games.external.spec import spec_of
     from maple.perf.spans import IDLE, span
 
+    with span("build"):
+        from maple.arena.board import COMMANDS, DONE, PLAYED, Board
+        from maple.arena.memory import SharedBlock
+        from maple.arena.patience import Patience
+        from maple.games.external.spec import spec_of
     with span(IDLE):
         code = _read(1)
     if code != TAKE:
         return
-    board = Board(SharedBlock.attach(handle, size), spec_of(host.plan), task["tables"], task["workers"])
-    slot = _message()
-    ranges: list[list[int]] = slot["ranges"]
-    tables = [table for lo, hi in ranges for table in range(lo, hi)]
-    control = board.control[slot["number"]].data
-    host.take(board, tables, slot["first_table"], slot["tables_per_deal"], slot["number"])
+    with span("build"):
+        board = Board(SharedBlock.attach(handle, size), spec_of(host.plan), task["tables"], task["workers"])
+        slot = _message()
+        ranges: list[list[int]] = slot["ranges"]
+        tables = [table for lo, hi in ranges for table in range(lo, hi)]
+        control = board.control[slot["number"]].data
+        host.take(board, tables, slot["first_table"], slot["tables_per_deal"], slot["number"])
     done = 0
     for half, (lo, hi) in enumerate(ranges):
         with span("env_reset"):
             ended = host.begin(lo, hi)
-        done += 1
-        control[DONE] = done
-        os.write(answers, ENDED[half] if ended else bytes([half]))
+            done += 1
+            control[DONE] = done
+            os.write(answers, ENDED[half] if ended else bytes([half]))
     clock, rest, play, patience = time.perf_counter, _rest(), host.play, Patience()
     while True:
         began = clock()
@@ -139,10 +141,10 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
         patience.waited(called - began)
         with span("env_step"):
             ended = play(*ranges[code[0]])
-        done += 1
-        control[PLAYED] += int(1e9 * (clock() - called))
-        control[DONE] = done
-        os.write(answers, ENDED[code[0]] if ended else code)
+            done += 1
+            control[PLAYED] += int(1e9 * (clock() - called))
+            control[DONE] = done
+            os.write(answers, ENDED[code[0]] if ended else code)
 
 
 def _rest() -> Any:
