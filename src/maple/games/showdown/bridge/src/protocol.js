@@ -22,7 +22,8 @@ export class ProtocolSeat {
     /** @type {Request | null} */
     this.request = null;
     this.answered = true;
-    this.moved = false; // whether the battle has moved since the last answer
+    this.moved = false; // whether the battle has moved since the last answer, or the last request to wait
+    this.ahead = false; // whether the last request was only to wait, and came before the lines that led up to it
     this.refused = 0;
     this.refusals = 0;
     this.decisions = 0;
@@ -51,6 +52,9 @@ export class ProtocolSeat {
     this.request = request;
     this.answered = request === null;
     if (!request) return;
+    if (this.ahead) this.moved = false; // what came since then belonged to that request
+    this.ahead = !!request.wait && !this.moved;
+    if (request.wait) this.moved = false;
     if (!request.update) this.refused = 0;
     if (request.update) this.moved = true; // a correction: nothing else has to come first
     if (!request.teamPreview || request.update) this.picked.length = 0;
@@ -74,8 +78,8 @@ export class ProtocolSeat {
 
   /** Whether it is this seat's turn to know what it wants. */
   get asked() {
-    // Some servers send a request before the lines that lead up to it.
-    return this.request !== null && !this.answered && this.moved;
+    // Some servers send a request before the lines that lead up to it, some after them.
+    return this.request !== null && !this.request.wait && !this.answered && this.moved;
   }
 
   /** A bit for each open action, 0 where there is nothing to decide. */
@@ -85,7 +89,7 @@ export class ProtocolSeat {
 
   /** Whether it has to answer but has nothing to choose from. */
   get idle() {
-    return this.asked && !this.request?.wait && this.mask === 0;
+    return this.asked && this.mask === 0;
   }
 
   /** What to tell the server for an action, '' for nothing yet. @param {number} action -1 for whatever there is */

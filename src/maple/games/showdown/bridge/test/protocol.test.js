@@ -61,7 +61,10 @@ function compare(format, requestFirst, number) {
     for (const seat of [0, 1]) {
       const request = table.side(seat).activeRequest, lines = linesFor(table.battle.log, told[seat], seat);
       const fresh = request && request !== requested[seat] ? [`|request|${JSON.stringify(request)}`] : [];
-      for (const line of requestFirst ? [...fresh, ...lines] : [...lines, ...fresh]) seats[seat].hear(line);
+      const [first, second] = requestFirst ? [fresh, lines] : [lines, fresh];
+      for (const line of first) seats[seat].hear(line);
+      if (second.length && !request?.update) assert.equal(seats[seat].asked, false, `asked with half of what there is to know: ${first[0]}`);
+      for (const line of second) seats[seat].hear(line);
       told[seat] = table.battle.log.length;
       requested[seat] = request;
       if (!table.masks[seat]) continue;
