@@ -1,4 +1,4 @@
-"""Networks that remember and attend, in training: what others cannot solve, and who remembers what."""
+"""Networks that remember and attend, in training: what others cannot solve, who remembers what, exact resuming."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from maple.games import entry, make_game
 from maple.nets.memory import Memory
 from maple.nets.policy import Choice
 from maple.nets.sequence import SequencePolicy
+from maple.runs.store import RunFolder
 from maple.training.build import build_trainer
+from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint
 from maple.training.evaluate import evaluate, greedy_player
 from maple.training.loop import Trainer
+from maple.training.session import train_run
 
 ENVS = "tests.games.external.envs:"
 SMALL = ["threads=1", "tables=32", "workers.count=0", "ppo.horizon=1024", "ppo.minibatch=256", "net.hidden=[32, 32]"]
@@ -134,6 +137,26 @@ def test_a_look_at_the_strength_disturbs_no_game(team: Team) -> None:
         team,
     )
     np.testing.assert_array_equal(trainer.actor.memory.state, before)
+
+
+def _end(run: str, runs_dir: Path) -> Checkpoint:
+    path = latest_checkpoint(runs_dir / run / "checkpoints")
+    assert path is not None
+    return load_checkpoint(path)
+
+
+def test_a_run_that_stopped_ends_like_one_that_did_not(tmp_path: Path) -> None:
+    config = load_config("ofc", settings=[*OFC, *PAST, "threads=1", "steps=4000", "probe_every_s=0", "ppo.burn_in=2"])
+    train_run(config, RunFolder(tmp_path / "whole"), lambda _: True)
+    for stop in (500, 2000, 10_000):
+        train_run(config, RunFolder(tmp_path / "cut"), lambda progress, stop=stop: progress.steps < stop)  # type: ignore[misc]
+    whole, cut = _end("whole", tmp_path), _end("cut", tmp_path)
+    assert whole.state["recall/state"].any()
+    for left, right in ((whole.weights, cut.weights), (whole.state, cut.state)):
+        assert left.keys() == right.keys()
+        for name in left:
+            # A stored decision still waits for its outcome: what its reward says until then means nothing.
+            assert name == "memory/reward" or np.array_equal(left[name], right[name]), name
 
 
 def test_an_agent_remembers_until_it_is_reset(tmp_path: Path) -> None:
