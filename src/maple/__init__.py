@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from maple.adapters import aec_env, gym_env, parallel_env
     from maple.api import load, make_arena, train
     from maple.core.errors import MapleError, UserError
+    from maple.core.spec import EntityGroup
     from maple.core.step import Step
     from maple.training.agent import Agent
 
 __all__ = [
     "Agent",
+    "EntityGroup",
     "MapleError",
     "Step",
     "UserError",
@@ -43,6 +45,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "maple.training.agent",
+    "EntityGroup": "maple.core.spec",
     "MapleError": "maple.core.errors",
     "Step": "maple.core.step",
     "UserError": "maple.core.errors",

@@ -13,9 +13,8 @@ from maple.nets.policy import Choice
 def add(memory: Rollout | Replay, table: list[int], seat: list[int], reward: list[float], tag: list[int]) -> None:
     """Decisions whose view, action and value are their tag."""
     n = len(table)
-    choice = Choice(
-        np.array(tag, np.int16), np.zeros(n, np.float32), np.array(tag, np.float32)[:, None], np.zeros(n, np.bool_)
-    )
+    choice = Choice.allocate(n, 1)
+    choice.action[:], choice.value[:, 0] = tag, tag
     keys = np.array(table, np.int32), np.array(seat, np.int8)
     memory.add(*keys, np.array(reward, np.float32)[:, None], np.array(tag, np.uint64)[:, None], choice)
 

@@ -22,6 +22,8 @@ KINDS = {
     "q of indices": ["algo=dqn", "dqn.policy=index", "dqn.quantiles=3"],
     "q of indices, no duel": ["algo=dqn", "dqn.policy=index", "dqn.dueling=false"],
     "q of options": ["algo=dqn", "dqn.policy=options", "dqn.exploration=noisy"],
+    "lstm": ["algo=ppo", "ppo.policy=index", "net.core=lstm", "net.core_width=10"],
+    "gru": ["algo=ppo", "ppo.policy=index", "net.core=gru", "net.activation=tanh"],
     "indices": ["algo=ppo", "ppo.policy=index", "net.activation=tanh"],
 }
 

@@ -11,6 +11,7 @@ from maple.core.errors import ConfigError
 from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
+from maple.nets.sequence import SequencePolicy
 from maple.training.build import build_trainer
 from maple.training.preflight import check_memory, estimate
 
@@ -18,6 +19,8 @@ KINDS = [
     ["algo=afterstate"],
     ["algo=ppo", "ppo.policy=options"],
     ["algo=ppo", "ppo.policy=index"],
+    ["algo=ppo", "ppo.policy=index", "net.core=lstm"],
+    ["algo=ppo", "ppo.policy=index", "net.core=gru", "net.core_width=200", "net.hidden=[100]"],
     ["algo=dqn", "dqn.policy=options"],
     ["algo=dqn", "dqn.policy=index", "dqn.quantiles=7", "dqn.exploration=noisy"],
 ]
@@ -32,7 +35,9 @@ def test_the_estimate_is_near_what_is_allocated(settings: list[str], team: Team)
     held |= vars(held["tree"]) if "tree" in held else {}
     memory = sum(array.nbytes for array in held.values() if isinstance(array, np.ndarray))
     assert need.memory == pytest.approx(memory, rel=0.05)
-    tables = sum(array.nbytes for array in trainer.arena.state().values())
+    net = trainer.learner.policy
+    recalled = 2048 * game.spec.seats * 4 * (net.state_width if isinstance(net, SequencePolicy) else 0)
+    tables = recalled + sum(array.nbytes for array in trainer.arena.state().values())
     assert need.tables == pytest.approx(tables, rel=0.3)
     weights = trainer.learner.schedule.descent.flat.vector.numel()
     assert need.network == pytest.approx(4 * weights * (6 if config.algo == "dqn" else 5), rel=0.1)

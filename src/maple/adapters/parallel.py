@@ -38,17 +38,22 @@ class BridgedParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
         self._arena: NodeArena | None = None
         self._step: Step | None = None
         self._seen = np.zeros((spec.seats, spec.view), np.uint64)
+        self._decision = np.zeros(spec.seats, np.int64)
         self._observation_space = Dict(
             {
                 "observation": Box(0, 255, (spec.observation,), np.uint8),
                 "action_mask": Box(0, 1, (spec.actions,), np.int8),
                 "view": Box(0, np.iinfo(np.uint64).max, (spec.view,), np.uint64),
+                "key": Box(0, np.iinfo(np.int64).max, (2,), np.int64),
             }
         )
         self._action_space = Discrete(spec.actions)
 
     def observation_space(self, agent: str) -> Dict:
-        """What a seat sees: `observation`, `action_mask`, and `view`, the words that a Maple agent plays from."""
+        """What a seat sees: `observation`, `action_mask`, and `view`, the words that a Maple agent plays from.
+
+        `key` is the seat and how many decisions it made before in this game, by which an agent knows what to remember.
+        """
         return self._observation_space
 
     def action_space(self, agent: str) -> Discrete[np.int64]:
@@ -68,7 +73,7 @@ class BridgedParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
         elif self.agents:
             self._abandon(self._arena)
         self.agents = self.possible_agents[:]
-        self._seen[:] = 0
+        self._seen[:], self._decision[:] = 0, 0
         return self._observe(), {agent: {} for agent in self.agents}
 
     def step(
@@ -92,7 +97,7 @@ class BridgedParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
         if over:
             self._seen = ended.last_view[0].copy() if cut else self._seen
             reward = ended.reward[0, :, 0]
-            observed = {agent: self._encode(self._seen[seat], cut) for seat, agent in enumerate(self.agents)}
+            observed = {agent: self._encode(seat, cut) for seat, agent in enumerate(self.agents)}
         else:
             reward = np.zeros(len(self.agents), np.float32)
             reward[self._step.keys.seat] = self._step.reward[:, 0]
@@ -129,16 +134,17 @@ class BridgedParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
         """What every seat sees; a seat that waits sees its last decision, with nothing open."""
         assert self._step is not None
         asked = self._step.keys.seat.tolist()
-        self._seen[asked] = self._step.view
-        return {agent: self._encode(self._seen[seat], seat in asked) for seat, agent in enumerate(self.possible_agents)}
+        self._seen[asked], self._decision[asked] = self._step.view, self._step.keys.decision
+        return {agent: self._encode(seat, seat in asked) for seat, agent in enumerate(self.possible_agents)}
 
-    def _encode(self, view: NDArray[np.uint64], open_: bool) -> Observed:
-        spec = self._game.spec
+    def _encode(self, seat: int, open_: bool) -> Observed:
+        spec, view = self._game.spec, self._seen[seat]
+        key = np.array([seat, self._decision[seat]], np.int64)
         observation, mask = np.zeros((1, spec.observation), np.uint8), np.zeros((1, spec.actions), np.bool_)
         if view.any():
             self._game.observe(view.reshape(1, -1).copy(), observation, mask, 0, 1)
         mask &= open_
-        return {"observation": observation[0], "action_mask": mask[0].view(np.int8), "view": view.copy()}
+        return {"observation": observation[0], "action_mask": mask[0].view(np.int8), "view": view.copy(), "key": key}
 
     @staticmethod
     def _figures(record: np.void) -> dict[str, Any]:

@@ -30,7 +30,8 @@ class NativeAECEnv(AECEnv):  # type: ignore[misc]  # PettingZoo has no types
         self.action_spaces = {agent: Discrete(spec.actions) for agent in self.possible_agents}
         self._readable = _readable(game, render_mode)
         self._table = OneTable(game, seed)
-        self._seen = np.zeros((spec.seats, spec.view), np.uint64)  # each seat's last decision
+        self._seen = np.zeros((spec.seats, spec.view), np.uint64)  # each seat's last decision ...
+        self._decision = np.zeros(spec.seats, np.int64)  # ... and its number
         self._deal()
         self._handed_out = False  # whether a reset() means another game than the one at the table
 
@@ -54,6 +55,7 @@ class NativeAECEnv(AECEnv):  # type: ignore[misc]  # PettingZoo has no types
     def observe(self, agent: str) -> dict[str, NDArray[Any]]:
         """A seat's decision: `observation`, `action_mask`, and `view`, the words that a Maple agent plays from.
 
+        `key` is the seat and how many decisions it made before in this game, by which an agent knows what to remember.
         A seat that is not in turn sees its last decision (zeros before its first), with nothing legal. After a cut
         each seat sees the decision that the cut left it with.
         """
@@ -62,7 +64,8 @@ class NativeAECEnv(AECEnv):  # type: ignore[misc]  # PettingZoo has no types
         waiting = agent == self.agent_selection and agent in self.agents and not self.terminations[agent]
         if not waiting and not self.truncations.get(agent, False):
             mask[:] = False
-        return {"observation": observation, "action_mask": mask.view(np.int8), "view": view.copy()}
+        key = np.array([self._seat[agent], self._decision[self._seat[agent]]], np.int64)
+        return {"observation": observation, "action_mask": mask.view(np.int8), "view": view.copy(), "key": key}
 
     def step(self, action: Any) -> None:
         """Play the action of the seat in turn; None for one whose game has ended."""
@@ -98,7 +101,7 @@ class NativeAECEnv(AECEnv):  # type: ignore[misc]  # PettingZoo has no types
 
     def _deal(self) -> None:
         """Turn to the first decision of the game at the table."""
-        self._seen[:] = 0
+        self._seen[:], self._decision[:] = 0, 0
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -112,7 +115,7 @@ class NativeAECEnv(AECEnv):  # type: ignore[misc]  # PettingZoo has no types
         """Turn to the seat whose decision waits, with what it earned since it last acted."""
         seat = self._table.seat
         self.agent_selection = self.possible_agents[seat]
-        self._seen[seat] = self._table.view[0]
+        self._seen[seat], self._decision[seat] = self._table.view[0], self._table.decision
         self.rewards[self.agent_selection] = float(self._table.reward[0, 0])
 
     def _end(self) -> None:
@@ -136,6 +139,7 @@ def _observation_space(game: Game) -> Dict:
             "observation": Box(0, 255, (spec.observation,), np.uint8),
             "action_mask": Box(0, 1, (spec.actions,), np.int8),
             "view": Box(0, np.iinfo(np.uint64).max, (spec.view,), np.uint64),
+            "key": Box(0, np.iinfo(np.int64).max, (2,), np.int64),
         }
     )
 

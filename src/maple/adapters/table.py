@@ -50,6 +50,11 @@ class OneTable:
         return self.keys.seat.item()
 
     @property
+    def decision(self) -> int:
+        """How many decisions that seat made before in this game."""
+        return self.keys.decision.item()
+
+    @property
     def game_number(self) -> int:
         """How many games of this seed came before this one."""
         return self.keys.game.item()
@@ -98,7 +103,8 @@ class OneTable:
     def observed(self) -> dict[str, NDArray[Any]]:
         """The waiting decision as `aec_env(...).observe` gives it."""
         observation, mask = self.encode(self.view)
-        return {"observation": observation, "action_mask": mask.view(np.int8), "view": self.view[0].copy()}
+        key = np.array([self.seat, self.decision], np.int64)
+        return {"observation": observation, "action_mask": mask.view(np.int8), "view": self.view[0].copy(), "key": key}
 
     def legal(self, action: Any, mask: NDArray[Any]) -> int:
         """The action as a number, or a sentence that helps."""

@@ -18,6 +18,7 @@ from maple.core.errors import ConfigError, nearest
 
 __all__ = ["replay", "train"]
 
+PEERS = ("sb3", "sb3-recurrent")
 RECIPES: dict[str, dict[str, Any]] = {
     "same": {"preset": "sb3", "settings": ["opponents=random"]},
     "best": {"preset": "speed", "settings": ["algo=ppo", "ppo.policy=index"]},
@@ -31,7 +32,7 @@ SAME_DQN = [
 
 def train(
     game: GameArgument,
-    peer: Annotated[str | None, typer.Option(help="Measure a peer in the same run: sb3.")] = None,
+    peer: Annotated[str | None, typer.Option(help="Measure a peer in the same run: sb3 or sb3-recurrent.")] = None,
     recipe: Annotated[str | None, typer.Option(help="same: the peer's own recipe; best: our speed preset.")] = None,
     seconds: SecondsOption = 60.0,
     preset: PresetOption = None,
@@ -46,11 +47,12 @@ def train(
     - `maple bench train ofc --peer sb3 --recipe best`
     - `maple bench train ofc --algo afterstate`
     - `maple bench train CartPole-v1 --algo dqn --peer sb3` (the same network, batch and update ratio)
+    - `maple bench train CartPole-v1 --set net.core=lstm --peer sb3-recurrent` (the same network and recipe)
     """
     from maple.bench.train import bench_train
 
-    if peer not in (None, "sb3"):
-        raise ConfigError(f"there is no peer {peer!r}; {nearest(peer, ['sb3'])}")
+    if peer not in (None, *PEERS):
+        raise ConfigError(f"there is no peer {peer!r}; {nearest(peer, PEERS)}")
     if recipe is not None and recipe not in RECIPES:
         raise ConfigError(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
     chosen = RECIPES[recipe] if recipe else {}
@@ -59,7 +61,11 @@ def train(
     config = bench_config(game, preset or chosen.get("preset"), lines, algo, seed)
     compile_kernels(config)
     make_peer: Callable[[], AbstractContextManager[Any]] | None = None
-    if peer is not None and config.algo == "dqn":
+    if peer == "sb3-recurrent":
+        from maple.bench.peers.sb3_recurrent import Sb3RecurrentSide
+
+        make_peer = partial(Sb3RecurrentSide, config)
+    elif peer is not None and config.algo == "dqn":
         from maple.bench.peers.sb3_dqn import Sb3DqnSide
 
         make_peer = partial(Sb3DqnSide, config)

@@ -55,6 +55,23 @@ class NetConfig(_Section):
 
     hidden: list[int] = Field([128, 64], min_length=1, description="widths of the hidden layers")
     activation: Literal["relu", "tanh"] = Field("relu", description="of policies over indices")
+    core: Literal["none", "lstm", "gru"] = Field("none", description="what remembers a seat's earlier decisions")
+    core_width: int = Field(64, ge=1, description="how many numbers the core gives")
+    attention: bool = Field(False, description="attend over entities, where the game says what they are")
+    attention_width: int = Field(32, ge=1, description="of an entity, a multiple of the heads")
+    attention_heads: int = Field(4, ge=1)
+    attention_blocks: int = Field(1, ge=1, le=16)
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> NetConfig:
+        if self.attention_width % self.attention_heads:
+            raise ValueError(f"attention_width {self.attention_width} is no multiple of {self.attention_heads} heads")
+        return self
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is dense layers alone, without attention or memory."""
+        return self.core == "none" and not self.attention
 
 
 class OptimizerConfig(_Section):
@@ -83,6 +100,8 @@ class PpoConfig(_Section):
     normalize_advantage: bool = True
     clip_value: float = Field(0.0, ge=0, description="0 for no clipping of the value")
     target_kl: float = Field(0.0, ge=0, description="stop an update beyond 1.5 times this; 0 for never")
+    segment: int = Field(16, ge=1, description="decisions that gradients flow through, where the network remembers")
+    burn_in: int = Field(0, ge=0, description="decisions before a segment that are gone through again for its state")
     augment: bool = Field(
         False, description="learn from an equivalent decision (suits renamed) instead of the one played"
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 BYTES = np.dtype(np.uint8)
 
-__all__ = ["GameSpec", "Metric", "OptionSpec"]
+__all__ = ["EntityGroup", "GameSpec", "Metric", "OptionSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,32 @@ class OptionSpec:
     shared_width: int  # features that a decision's options may share
     state_width: int  # features of a decision before any option is taken
     max_options: int  # options that one decision may have
+
+
+@dataclass(frozen=True, slots=True)
+class EntityGroup:
+    """Things of one kind in an observation (cards, squads): `count` rows of `width` numbers each, one after the other.
+
+    A row whose number `present` is 0 is padding. Each of `actions` begins a block of actions that are about the rows:
+    one for each, in their order.
+    """
+
+    name: str
+    begin: int  # where the first row begins in the observation
+    count: int
+    width: int
+    present: int = 0
+    actions: tuple[int, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """Where the observation goes on after the last row."""
+        return self.begin + self.count * self.width
+
+    @property
+    def pointing(self) -> list[int]:
+        """All actions that are about the rows, block by block."""
+        return [begin + row for begin in self.actions for row in range(self.count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +74,5 @@ class GameSpec:
     metric: Metric
     options: OptionSpec | None = None
     dtype: np.dtype[Any] = BYTES  # of an observation: bytes or float32
+    entities: tuple[EntityGroup, ...] = ()  # what an observation is made of, for networks with attention
     energy: float = 60.0  # what the squares of a typical observation add up to: the scale of a first layer's weights

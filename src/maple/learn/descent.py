@@ -133,13 +133,15 @@ class Descent:
     def _shares(self, minibatch: int) -> int:
         return max(1, min(self.team.threads, minibatch // MIN_SHARE)) if self.flat.on_cpu else 1
 
-    def by_autograd(self, rows: NDArray[np.int64], loss_of: LossOfRows, max_norm: float = 0.0) -> dict[str, float]:
+    def by_autograd(
+        self, rows: NDArray[np.int64], loss_of: LossOfRows, max_norm: float = 0.0, worth: int | None = None
+    ) -> dict[str, float]:
         """One step for the mean loss over `rows`; returns the means of its figures.
 
         `loss_of` gives the mean loss and figures of some of the rows. The gradient is scaled down to `max_norm` if
-        that is given and exceeded.
+        that is given and exceeded. `worth` says how many rows' work this is, where it is more than a row each.
         """
-        parts = self._shares(len(rows))
+        parts = min(self._shares(worth or len(rows)), len(rows))
         bounds = [len(rows) * part // parts for part in range(parts + 1)]
         gradients: list[tuple[Tensor, ...]] = [()] * parts
         figures: list[dict[str, Tensor]] = [{}] * parts

@@ -19,7 +19,7 @@ from maple.learn.rollout import Batch
 from maple.nets.policy import IndexPolicy, OptionPolicy
 from maple.perf.spans import span
 
-__all__ = ["PpoRecipe", "judge_indices", "judge_options", "ppo_loss", "ppo_update"]
+__all__ = ["PpoRecipe", "judge_indices", "judge_logits", "judge_options", "normalized", "ppo_loss", "ppo_update"]
 
 Learn = Callable[[NDArray[np.int64]], NDArray[np.float64]]  # from rows in this order; sums of FIGURES, minibatches
 
@@ -42,17 +42,22 @@ class PpoRecipe:
     augment: bool
 
 
+def judge_logits(logits: Tensor, mask: NDArray[np.bool_], action: NDArray[np.int16]) -> tuple[Tensor, Tensor]:
+    """Log-probability and entropy (n,) of actions already taken, by a softmax over the legal logits (n, A)."""
+    legal = torch.from_numpy(mask).to(logits.device)
+    log_p = torch.log_softmax(logits.masked_fill(~legal, -1e9), dim=1)
+    taken = torch.from_numpy(action.astype(np.int64)).to(logits.device)
+    entropy = -(log_p.exp() * log_p).sum(1)
+    return log_p.gather(1, taken[:, None])[:, 0], entropy
+
+
 def judge_indices(
     net: IndexPolicy, view: NDArray[np.uint64], action: NDArray[np.int16]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Log-probability, entropy and value (n,) of decisions already taken, under the mask."""
     observation, mask = net.seen.observation(view)
     logits, value = net(observation)
-    legal = torch.from_numpy(mask).to(logits.device)
-    log_p = torch.log_softmax(logits.masked_fill(~legal, -1e9), dim=1)
-    taken = torch.from_numpy(action.astype(np.int64)).to(logits.device)
-    entropy = -(log_p.exp() * log_p).sum(1)
-    return log_p.gather(1, taken[:, None])[:, 0], entropy, value
+    return *judge_logits(logits, mask, action), value
 
 
 def judge_options(
@@ -105,7 +110,8 @@ def ppo_loss(
     return loss, {name: figure.detach() for name, figure in figures.items()}
 
 
-def _normalized(advantage: NDArray[np.float32]) -> NDArray[np.float32]:
+def normalized(advantage: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Advantages with mean 0 and deviation 1."""
     normal: NDArray[np.float32] = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
     return normal
 
@@ -172,7 +178,7 @@ class _Lesson:
             rows = order[lo : lo + self.recipe.minibatch]
             weight = self.advantage.copy()
             if self.recipe.normalize:
-                weight[rows] = _normalized(self.advantage[rows])
+                weight[rows] = normalized(self.advantage[rows])
             figures = self.descent.by_autograd(rows, partial(self._loss, weight), self.recipe.max_grad_norm)
             sums += [*(figures[name] for name in FIGURES), 1.0]
             if self.recipe.target_kl and figures["kl"] > 1.5 * self.recipe.target_kl:

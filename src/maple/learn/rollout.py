@@ -60,6 +60,7 @@ class Batch:
     value: NDArray[np.float32]  # (n, C)
     reward: NDArray[np.float32]  # (n, C)
     explored: NDArray[np.bool_]  # (n,)
+    state: NDArray[np.float32]  # (n, S) what the seat remembered before
     following: NDArray[np.int32]  # (n,)
     bootstrap: NDArray[np.float32]  # (n, C)
     closed: NDArray[np.int64]  # (m,)
@@ -68,7 +69,9 @@ class Batch:
 class Rollout:
     """Storage for `capacity` decisions beside those carried over."""
 
-    def __init__(self, capacity: int, tables: int, seats: int, view: int, value: int, signals: int) -> None:
+    def __init__(
+        self, capacity: int, tables: int, seats: int, view: int, value: int, signals: int, state: int = 0
+    ) -> None:
         room = capacity + 2 * tables * seats
         self.capacity = capacity
         self.size = 0
@@ -80,6 +83,7 @@ class Rollout:
         self.value = np.zeros((room, value), np.float32)
         self.reward = np.zeros((room, signals), np.float32)
         self.explored = np.zeros(room, np.bool_)
+        self.state_before = np.zeros((room, state), np.float32)
         self.following = np.full(room, OPEN, np.int32)
         self.bootstrap = np.zeros((room, value), np.float32)
 
@@ -109,6 +113,7 @@ class Rollout:
         rows = slice(first, first + n)
         self.view[rows], self.action[rows], self.log_prob[rows] = view, choice.action, choice.log_prob
         self.value[rows], self.explored[rows], self.bootstrap[rows] = choice.value, choice.explored, 0.0
+        self.state_before[rows] = choice.state
         _link(first, n, table, seat, reward, self.open_row, self.reward, self.following)
         self.size += n
 
@@ -123,6 +128,7 @@ class Rollout:
             value=self.value[rows],
             reward=self.reward[rows],
             explored=self.explored[rows],
+            state=self.state_before[rows],
             following=self.following[rows],
             bootstrap=self.bootstrap[rows],
             closed=closed,
@@ -133,26 +139,34 @@ class Rollout:
         at = self.open_row >= 0
         old = self.open_row[at]
         n = len(old)
-        for field in self._columns():
+        for field in self._columns().values():
             field[:n] = field[old]
         self.following[:n] = OPEN
         self.open_row[at] = np.arange(n, dtype=np.int32)
         self.size = self.carried = n
 
-    def _columns(self) -> tuple[NDArray[Any], ...]:
-        return (self.view, self.action, self.log_prob, self.value, self.reward, self.explored, self.bootstrap)
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        """What is known of a row besides its links."""
+        columns: dict[str, NDArray[Any]] = {
+            "view": self.view,
+            "action": self.action,
+            "log_prob": self.log_prob,
+            "value": self.value,
+            "reward": self.reward,
+            "explored": self.explored,
+            "bootstrap": self.bootstrap,
+        }
+        return {**columns, "state": self.state_before} if self.state_before.shape[1] else columns
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Arrays that restore this rollout: for checkpoints, right after carry()."""
-        names = ("view", "action", "log_prob", "value", "reward", "explored", "bootstrap")
-        rows = {name: column[: self.size] for name, column in zip(names, self._columns(), strict=True)}
+        rows = {name: column[: self.size] for name, column in self._columns().items()}
         return {**rows, "open_row": self.open_row}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what state() gave."""
-        names = ("view", "action", "log_prob", "value", "reward", "explored", "bootstrap")
         n = len(state["action"])
-        for name, column in zip(names, self._columns(), strict=True):
+        for name, column in self._columns().items():
             column[:n] = state[name]
         self.open_row[:] = state["open_row"]
         self.following[:n] = OPEN

@@ -49,7 +49,7 @@ def choose_precision(
 
 def compile_towers(net: nn.Module, device: torch.device, tell: Callable[[str], None]) -> bool:
     """Compile a network's towers of dense layers, forward and backward; if that fails, say why and go on without."""
-    towers = [tower for tower in net.children() if isinstance(tower, nn.Sequential)]
+    towers = [tower for tower in net.children() if isinstance(tower, nn.Sequential) and isinstance(tower[0], nn.Linear)]
     try:
         for tower in towers:
             tower.compile(dynamic=True)

@@ -19,12 +19,13 @@ from torch import Tensor, nn
 from maple.core.rng import Purpose, uniforms
 from maple.core.step import Keys, Options
 from maple.nets.dense import RELU, TANH
+from maple.nets.memory import Memory
 from maple.nets.sampling import explore_options, sample_mask, sample_options
 from maple.nets.seen import CHUNK, ROWS, Seen
 from maple.nets.sparse import Rows, SparseLayer
 from maple.perf.spans import span
 
-__all__ = ["Choice", "IndexPolicy", "OptionPolicy", "OptionValue", "Policy", "draw", "layers"]
+__all__ = ["Choice", "IndexPolicy", "OptionPolicy", "OptionValue", "Policy", "draw", "layers", "shrunk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +36,27 @@ class Choice:
     log_prob: NDArray[np.float32]  # (B,)
     value: NDArray[np.float32]  # (B, signals) what the seat expects to earn from here on
     explored: NDArray[np.bool_]  # (B,) chosen against the policy's own judgement
+    state: NDArray[np.float32]  # (B, S) what the seat remembered before; S is 0 for those that do not
 
     @staticmethod
-    def allocate(rows: int, values: int) -> Choice:
+    def allocate(rows: int, values: int, state: int = 0) -> Choice:
         """Room for a choice a row."""
         return Choice(
             action=np.empty(rows, np.int16),
             log_prob=np.zeros(rows, np.float32),
             value=np.empty((rows, values), np.float32),
             explored=np.zeros(rows, np.bool_),
+            state=np.zeros((rows, state), np.float32),
         )
 
 
 class Policy(Protocol):
     """A network that plays."""
 
-    def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool) -> Choice:
-        """An action for every row, in one batch."""
+    def choose(
+        self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None
+    ) -> Choice:
+        """An action for every row, in one batch. Those that remember do so in `memory`; the others leave it alone."""
 
 
 def draw(seed: int, keys: Keys, purpose: Purpose, number: int) -> NDArray[np.float64]:
@@ -71,12 +76,13 @@ def layers(widths: list[int], activation: type[nn.Module], linear: type[nn.Linea
     return nn.Sequential(*parts)
 
 
-def _shrink(tower: nn.Sequential, factor: float) -> None:
-    """Make a tower's last layer small, so that it starts without opinions."""
+def shrunk(tower: nn.Sequential, factor: float) -> nn.Sequential:
+    """The tower with a small last layer, so that it starts without opinions."""
     last = tower[-1]
     assert isinstance(last, nn.Linear)
     with torch.no_grad():
         last.weight.mul_(factor)
+    return tower
 
 
 class IndexPolicy(nn.Module):
@@ -89,9 +95,8 @@ class IndexPolicy(nn.Module):
         self.seen, self.width = seen, hidden[0]
         self.kind = {"relu": RELU, "tanh": TANH}[activation]
         self.first = SparseLayer(spec.observation, 2 * hidden[0], spec.energy)
-        self.actor = layers([*hidden, spec.actions], kind)
+        self.actor = shrunk(layers([*hidden, spec.actions], kind), 0.01)
         self.critic = layers([*hidden, 1], kind)
-        _shrink(self.actor, 0.01)
 
     def forward(self, observation: NDArray[Any]) -> tuple[Tensor, Tensor]:
         """Logits (n, A) and value (n,)."""
@@ -100,7 +105,9 @@ class IndexPolicy(nn.Module):
         actor, critic = first.split(self.width, dim=1)
         return self.actor(actor).float(), self.critic(critic)[:, 0].float()
 
-    def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool) -> Choice:
+    def choose(
+        self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None
+    ) -> Choice:
         """An action for every row."""
         choice, uniform = Choice.allocate(len(view), 1), draw(seed, keys, Purpose.ACT, 0)
 
@@ -123,10 +130,9 @@ class OptionPolicy(nn.Module):
         super().__init__()
         self.seen, self.max_parts = seen, seen.spec.max_parts
         self.first = SparseLayer(seen.spec.features, hidden[0])
-        self.actor = layers([*hidden, 1], nn.ReLU)
+        self.actor = shrunk(layers([*hidden, 1], nn.ReLU), 0.1)
         self.critic_first = SparseLayer(seen.spec.features, hidden[0])
         self.critic = layers([*hidden, 1], nn.ReLU)
-        _shrink(self.actor, 0.1)
 
     def logits(self, options: Options) -> Tensor:
         """(N,) for the options of a chunk."""
@@ -136,7 +142,9 @@ class OptionPolicy(nn.Module):
         """(n,) for decisions."""
         return self.critic(self.critic_first.of_features(self.seen.state(view)))[:, 0].float()  # type: ignore[no-any-return]
 
-    def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool) -> Choice:
+    def choose(
+        self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None
+    ) -> Choice:
         """An action for every row."""
         choice, uniform = Choice.allocate(len(view), 1), draw(seed, keys, Purpose.ACT, 0)
 
@@ -166,11 +174,10 @@ class OptionValue(nn.Module):
         self.seen, self.max_parts = seen, seen.spec.max_parts
         self.epsilon, self.temperature = 0.0, 1.0
         self.first = SparseLayer(seen.spec.features, hidden[0])
-        self.rest = layers([*hidden, signals], nn.ReLU)
+        self.rest = shrunk(layers([*hidden, signals], nn.ReLU), 0.1)
         self.register_buffer("taste", torch.zeros(signals))
         self.taste: Tensor
         self.set_caution(caution)
-        _shrink(self.rest, 0.1)
 
     def set_caution(self, caution: float) -> None:
         """How much reward to give up for the second signal."""
@@ -181,7 +188,9 @@ class OptionValue(nn.Module):
         """(n, signals) for chosen options."""
         return self.rest(self.first.of_features(rows)).float()  # type: ignore[no-any-return]
 
-    def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool) -> Choice:
+    def choose(
+        self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None
+    ) -> Choice:
         """The best option for every row, or now and then another one if not `greedy`."""
         choice, epsilon = Choice.allocate(len(view), len(self.taste)), 0.0 if greedy else self.epsilon
         first, second = draw(seed, keys, Purpose.EXPLORE, 0), draw(seed, keys, Purpose.EXPLORE, 1)

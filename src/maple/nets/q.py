@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from maple.core.rng import Purpose
 from maple.core.step import Keys, Options
 from maple.nets.dense import RELU, TANH
+from maple.nets.memory import Memory
 from maple.nets.noisy import NoisyLinear
 from maple.nets.policy import Choice, draw, layers
 from maple.nets.sampling import best_options, explore_mask, explore_options
@@ -60,7 +61,9 @@ class IndexQ(nn.Module):
         mean = (advantage * share).sum(1, keepdim=True)
         return self.value(x).float().unsqueeze(1) + advantage - mean  # type: ignore[no-any-return]
 
-    def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool) -> Choice:
+    def choose(
+        self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None
+    ) -> Choice:
         """The best legal action for every row, or now and then another one if not `greedy`."""
         choice, epsilon = Choice.allocate(len(view), 1), 0.0 if greedy else self.epsilon
         first, second = draw(seed, keys, Purpose.EXPLORE, 0), draw(seed, keys, Purpose.EXPLORE, 1)
@@ -115,7 +118,9 @@ class OptionQ(nn.Module):
         """(n, atoms) the values of options already taken, without a look at the others: not for a dueling head."""
         return self.advantage(self.first.of_features(self.seen.choice(view, action))).float()  # type: ignore[no-any-return]
 
-    def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool) -> Choice:
+    def choose(
+        self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None
+    ) -> Choice:
         """The best option for every row, or now and then another one if not `greedy`."""
         choice, epsilon = Choice.allocate(len(view), 1), 0.0 if greedy else self.epsilon
         first, second = draw(seed, keys, Purpose.EXPLORE, 0), draw(seed, keys, Purpose.EXPLORE, 1)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from maple.core.step import Keys, Step
 from maple.core.threads import Team
 from maple.games.contract import Bot
+from maple.nets.memory import Memory
 from maple.nets.policy import Choice
 from maple.perf.spans import observe, span
 from maple.training.learners import Net
@@ -35,6 +36,7 @@ class Actor:
         self.bots = bots
         self.snapshots: dict[int, Net] = {}
         self.team = team
+        self.memory = Memory()  # of every policy in play
         self._seed = seed
 
     def act(self, step: Step, player: NDArray[np.int32] | None, greedy: bool = False) -> Acted:
@@ -42,12 +44,12 @@ class Actor:
         n = len(step.keys)
         if player is None:
             observe("inference_batch", n)
-            choice = self.policy.choose(step.view, step.keys, self._seed, greedy)
+            choice = self.policy.choose(step.view, step.keys, self._seed, greedy, self.memory)
             return Acted(choice.action.astype(np.int32), np.arange(n), choice)
         action = np.empty(n, np.int32)
         rows = np.flatnonzero(player == LEARNER)
         observe("inference_batch", len(rows))
-        choice = self.policy.choose(step.view[rows], step.keys.take(rows), self._seed, greedy)
+        choice = self.policy.choose(step.view[rows], step.keys.take(rows), self._seed, greedy, self.memory)
         action[rows] = choice.action
         for code in np.unique(player[player != LEARNER]):
             with span("enemy_turn"):
@@ -58,7 +60,8 @@ class Actor:
     def _others(self, code: int, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
         if code >= SNAPSHOT:
             observe("inference_batch", len(view))
-            return self.snapshots[code - SNAPSHOT].choose(view, keys, self._seed, greedy=False).action.astype(np.int32)
+            policy = self.snapshots[code - SNAPSHOT]
+            return policy.choose(view, keys, self._seed, False, self.memory).action.astype(np.int32)
         action = np.empty(len(view), np.int32)
         self.team.run(self.bots[code - 1], len(view), view, self._seed, keys, action, grain=4)
         return action

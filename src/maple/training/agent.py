@@ -16,6 +16,7 @@ from maple.core.step import Keys, Step
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
+from maple.nets.memory import Memory
 from maple.nets.policy import OptionValue
 from maple.nets.seen import Seen
 from maple.runs.store import find_run
@@ -26,6 +27,7 @@ from maple.training.learners import Net, load_weights, make_policy
 __all__ = ["Agent", "find_checkpoint", "load_agent"]
 
 Observed = Mapping[str, Any]
+UNKNOWN = (0, 1)  # the key of an observation without one: a seat in the middle of its game
 
 
 class Agent:
@@ -36,6 +38,7 @@ class Agent:
         self.game = game
         self.config = config
         self.steps = steps
+        self.memory = Memory()
         self._acts = 0
 
     def act(
@@ -44,7 +47,9 @@ class Agent:
         """Actions for every row of a Step or of a list, or the action for one `observe(seat)` of the AEC env.
 
         Greedy by default; otherwise sampled, a function of `seed` and of the rows' keys (for bare observations, of how
-        often this agent has acted before).
+        often this agent has acted before). An agent that remembers knows a Step's games by their keys, and those of
+        observations by their place in the list and their `key`, which Maple's envs give. Where there is no `key` all
+        are of one seat, and `reset()` has to be called before a new game.
         """
         if isinstance(seen, Step):
             return self.choose(seen.view, seen.keys, seed, greedy)
@@ -52,9 +57,14 @@ class Agent:
         view = np.stack([self._view(row) for row in rows])
         self._acts += 1
         count = np.arange(len(rows), dtype=np.int32)
-        keys = Keys(count, np.full(len(rows), self._acts, np.int64), np.zeros(len(rows), np.int8), count)
+        seat, decision = np.array([row.get("key", UNKNOWN) for row in rows]).T
+        keys = Keys(count, np.full(len(rows), self._acts, np.int64), seat.astype(np.int8), decision.astype(np.int32))
         action = self.choose(view, keys, seed, greedy)
         return int(action[0]) if isinstance(seen, Mapping) else action
+
+    def reset(self) -> None:
+        """Forget the games so far: what is seen next belongs to new ones. Only agents that remember need to be told."""
+        self.memory = Memory()
 
     def set_caution(self, caution: float) -> None:
         """Play with another attitude to risk than in training: only agents of after-state values have one."""
@@ -76,7 +86,7 @@ class Agent:
 
     def choose(self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool = True) -> NDArray[np.int32]:
         """Actions for rows of views."""
-        return self.policy.choose(view, keys, seed, greedy).action.astype(np.int32)
+        return self.policy.choose(view, keys, seed, greedy, self.memory).action.astype(np.int32)
 
     def __call__(self, view: NDArray[np.uint64], keys: Keys, seed: int) -> NDArray[np.int32]:
         """Greedy play, for evaluation."""

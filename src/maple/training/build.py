@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 
@@ -26,6 +27,7 @@ from maple.nets.accelerate import choose_precision, compile_towers
 from maple.nets.policy import OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
+from maple.nets.sequence import SequencePolicy
 from maple.perf.spans import span
 from maple.training.actor import Actor
 from maple.training.learners import (
@@ -83,7 +85,7 @@ def make_learner(
     config: Config, game: Game, net: Net, folder: Path | None, warn: Callable[[str], None] = lambda _: None
 ) -> Learner:
     """How a network learns, with the memory that goes with it; `warn` is told what cannot be had here."""
-    spec, tables, device = game.spec, config.tables or AUTO_TABLES, net.first.weight.device
+    spec, tables, device = game.spec, config.tables or AUTO_TABLES, next(net.parameters()).device
     precision = choose_precision(device, config.torch.amp, warn)
     if config.torch.compile or (config.torch.compile is None and device.type == "cuda"):
         compile_towers(net, device, warn)
@@ -96,7 +98,8 @@ def make_learner(
     sizes = (config.horizon, tables, spec.seats, spec.view)
     if isinstance(net, OptionValue):
         return AfterstateLearner(net, config, Rollout(*sizes, signals, signals), precision)
-    return PpoLearner(net, config, Rollout(*sizes, 1, signals), precision)
+    state = net.state_width if isinstance(net, SequencePolicy) else 0
+    return PpoLearner(net, config, Rollout(*sizes, 1, signals, state), precision)
 
 
 def least_replay(config: Config, game: Game) -> int:
@@ -133,6 +136,19 @@ def _prefetches(config: Config) -> bool:
     return choose_device(config).type == "cuda" or available_cores() > (config.threads or available_cores())
 
 
+def _check_net_fits(config: Config, game: Game) -> None:
+    """Refuse a memory or attention where it cannot be had."""
+    if config.net.plain:
+        return
+    wanted = "net.attention" if config.net.attention else f"net.core={config.net.core}"
+    if config.algo != "ppo" or not config.by_index:
+        raise ConfigError(f"{wanted} needs PPO over indices: use --algo ppo --set ppo.policy=index, or leave it out")
+    if config.net.attention and not game.spec.entities:
+        raise ConfigError(f"net.attention: {config.name} does not say what entities it shows; leave it out")
+    if config.net.core != "none" and config.ppo.augment:
+        raise ConfigError("ppo.augment renames each decision by itself, which a memory cannot follow; turn one off")
+
+
 def build_trainer(
     config: Config,
     game: Game,
@@ -152,6 +168,7 @@ def build_trainer(
         raise ConfigError(
             f"{config.name} does not describe its options; train it with --algo {algo} --set {algo}.policy=index"
         )
+    _check_net_fits(config, game)
     tables = config.tables or AUTO_TABLES
     device = choose_device(config)
     pinned = device.type == "cuda" and config.torch.pin_memory is not False
@@ -180,6 +197,8 @@ def trainer_state(trainer: Trainer) -> dict[str, NDArray[Any]]:
     state |= {f"memory/{name}": array for name, array in trainer.learner.memory.state().items()}
     state |= {f"learner/{name}": array for name, array in trainer.learner.state().items()}
     state["seating/player"] = trainer.seating.player
+    if trainer.actor.memory.state.size:
+        state["recall/state"] = trainer.actor.memory.state
     for number, policy in trainer.actor.snapshots.items():
         state |= {f"snapshot/{number}/{name}": array for name, array in weights_of(policy).items()}
     return state
@@ -193,6 +212,8 @@ def restore_trainer(trainer: Trainer, weights: dict[str, NDArray[Any]], state: d
     trainer.learner.memory.restore(_below(state, "memory/"))
     trainer.learner.restore(_below(state, "learner/"))
     trainer.seating.player[:] = state["seating/player"]
+    if "recall/state" in state:
+        trainer.actor.memory.state = np.array(state["recall/state"])
     snapshots = _below(state, "snapshot/")
     for number in sorted({int(name.partition("/")[0]) for name in snapshots}):
         copy = frozen_copy(trainer.learner.policy)

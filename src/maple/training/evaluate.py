@@ -22,6 +22,7 @@ from maple.core.threads import Team
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
+from maple.nets.memory import Memory
 from maple.nets.policy import Policy
 
 __all__ = ["Player", "Result", "bot_player", "evaluate", "greedy_player", "mean_interval", "play_all"]
@@ -39,10 +40,11 @@ class Player(Protocol):
 
 
 def greedy_player(policy: Policy) -> Player:
-    """A network's own choice."""
+    """A network's own choice, with a memory of its own."""
+    memory = Memory()
 
     def choose(view: NDArray[np.uint64], keys: Keys, seed: int) -> NDArray[np.int16]:
-        return policy.choose(view, keys, seed, greedy=True).action
+        return policy.choose(view, keys, seed, True, memory).action
 
     return choose
 

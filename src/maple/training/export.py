@@ -3,7 +3,7 @@
 The first layer becomes a plain matrix, so whoever runs the file gives dense rows: an observation for networks over
 indices (with the mask, if a dueling head needs it), and for networks over options a row per option with how often each
 feature is there (`dense_rows` makes them). Of a dueling network over options the file gives the advantages, by which
-options are compared; of a distribution, its mean.
+options are compared; of a distribution, its mean. A network that remembers takes its state and gives the next one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from maple.core.errors import MissingExtraError, RunError
 from maple.nets.dense import RELU
 from maple.nets.policy import IndexPolicy, OptionPolicy
 from maple.nets.q import IndexQ, OptionQ
+from maple.nets.sequence import SequencePolicy
 from maple.nets.sparse import Rows, SparseLayer
 from maple.training.agent import Agent
 from maple.training.learners import Net
@@ -66,6 +67,21 @@ class _IndexValues(nn.Module):
         return self.net.head(first, mask).mean(2)
 
 
+class _Sequence(nn.Module):
+    def __init__(self, net: SequencePolicy) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, observation: Tensor, state: Tensor | None = None) -> tuple[Tensor, ...]:
+        first, tokens = self.net.first, None
+        if isinstance(first, SparseLayer):
+            x = observation @ first.weight + first.bias
+        else:
+            x, tokens = first(observation)
+        x = self.net.activate(x)
+        return self.net.heads(x, tokens) if state is None else self.net.decide(x, tokens, state)
+
+
 class _Options(nn.Module):
     def __init__(self, first: SparseLayer, rest: nn.Module) -> None:
         super().__init__()
@@ -106,18 +122,32 @@ class _Plan:
     wanted: dict[str, NDArray[Any]]
 
 
+def _sequence_plan(net: SequencePolicy, view: NDArray[np.uint64]) -> _Plan:
+    """Of a network that remembers, the state goes in and comes out; whoever runs the file begins a game with zeros."""
+    observation, _ = net.seen.observation(view)
+    given = {"observation": observation.astype(np.float32)}
+    state = np.random.default_rng(0).normal(size=(len(view), net.state_width)).astype(np.float32)
+    logits, value, after = (tensor.numpy() for tensor in net(observation, torch.from_numpy(state)))
+    wanted = {"logits": logits, "value": value}
+    if not net.state_width:
+        return _Plan(_Sequence(net), given, wanted)
+    return _Plan(_Sequence(net), {**given, "state": state}, {**wanted, "next_state": after})
+
+
 @torch.no_grad()
 def _plan(net: Net, view: NDArray[np.uint64], action: NDArray[np.int16]) -> _Plan:
     """What is exported of a network, with decisions to check it on."""
     if isinstance(net, IndexPolicy | IndexQ):
         observation, mask = net.seen.observation(view)
-        given: dict[str, NDArray[Any]] = {"observation": observation.astype(np.float32)}
+        dense = {"observation": observation.astype(np.float32)}
         if isinstance(net, IndexPolicy):
             logits, value = (tensor.numpy() for tensor in net(observation))
-            return _Plan(_Indices(net), given, {"logits": logits, "value": value})
-        return _Plan(_IndexValues(net), {**given, "mask": mask}, {"values": net(observation, mask).mean(2).numpy()})
+            return _Plan(_Indices(net), dense, {"logits": logits, "value": value})
+        return _Plan(_IndexValues(net), {**dense, "mask": mask}, {"values": net(observation, mask).mean(2).numpy()})
+    if isinstance(net, SequencePolicy):
+        return _sequence_plan(net, view)
     rows, features = net.seen.choice(view, action), net.seen.spec.features
-    given = {"features": dense_rows(rows, features)}
+    given: dict[str, NDArray[Any]] = {"features": dense_rows(rows, features)}
     if isinstance(net, OptionPolicy):
         return _Plan(_Options(net.first, net.actor), given, {"logit": net.actor(net.first.of_features(rows)).numpy()})
     if isinstance(net, OptionQ):

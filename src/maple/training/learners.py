@@ -18,11 +18,14 @@ from maple.learn.dqn import DqnRecipe, Lesson, Pupil, dqn_round
 from maple.learn.ppo import PpoRecipe, ppo_update
 from maple.learn.replay import Replay
 from maple.learn.rollout import Rollout
+from maple.learn.sequence_ppo import sequence_update
+from maple.nets.entities import Attention
 from maple.nets.flat import FlatWeights
 from maple.nets.noisy import renew_noise, silence
 from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
+from maple.nets.sequence import SequencePolicy
 
 __all__ = [
     "AfterstateLearner",
@@ -36,7 +39,7 @@ __all__ = [
     "weights_of",
 ]
 
-Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ
+Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ | SequencePolicy
 N = TypeVar("N", bound=Net)
 
 
@@ -51,6 +54,10 @@ def make_policy(config: Config, seen: Seen, device: torch.device) -> Net:
             net = _make_q(config, seen)
         elif config.ppo.policy == "options":
             net = OptionPolicy(seen, config.net.hidden)
+        elif not config.net.plain:
+            c = config.net
+            attention = Attention(c.attention_width, c.attention_heads, c.attention_blocks) if c.attention else None
+            net = SequencePolicy(seen, c.hidden, c.activation, c.core, c.core_width, attention)
         else:
             net = IndexPolicy(seen, config.net.hidden, config.net.activation)
     return net.to(device)
@@ -154,7 +161,7 @@ class PpoLearner(_OnPolicy):
 
     def __init__(
         self,
-        net: IndexPolicy | OptionPolicy,
+        net: IndexPolicy | OptionPolicy | SequencePolicy,
         config: Config,
         memory: Rollout,
         precision: torch.dtype | None = None,
@@ -182,7 +189,11 @@ class PpoLearner(_OnPolicy):
             augment=c.augment,
         )
         batch = self.memory.batch()
-        return ppo_update(self.policy, self.schedule.at(progress), batch, recipe, self._seed, number)
+        descent, key = self.schedule.at(progress), (self._seed, number)
+        if isinstance(self.policy, SequencePolicy):
+            length = c.segment if self.policy.state_width else 1
+            return sequence_update(self.policy, descent, batch, recipe, *key, length=length, burn_in=c.burn_in)
+        return ppo_update(self.policy, descent, batch, recipe, *key)
 
 
 class DqnLearner:

@@ -192,9 +192,10 @@ class Trainer:
             return np.zeros((*views.shape[:2], 1), np.float32)
         game, seat = np.divmod(rows, views.shape[1])
         at = ended.cut[game]
-        keys = Keys(ended.table[at], ended.game[at], seat.astype(np.int8), np.zeros(len(rows), np.int32))
+        later = np.ones(len(rows), np.int32)  # not a game's first decision: what was remembered counts
+        keys = Keys(ended.table[at], ended.game[at], seat.astype(np.int8), later)
         with span("agent_value_calculation"):
-            judged = self.learner.policy.choose(flat[rows], keys, self.seed, greedy=True).value
+            judged = self.learner.policy.choose(flat[rows], keys, self.seed, True, self.actor.memory).value
         value = np.zeros((len(flat), judged.shape[1]), np.float32)
         value[rows] = judged
         return value.reshape(*views.shape[:2], -1)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import psutil
 
-from maple.core.config import Config
+from maple.core.config import Config, NetConfig
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError
 from maple.core.spec import GameSpec
@@ -44,7 +44,7 @@ def estimate(config: Config, game: Game) -> Need:
     spec, tables, threads = game.spec, config.tables or AUTO_TABLES, config.threads or available_cores()
     signals, view = len(spec.signals), 8 * spec.view
     values = signals if config.algo == "afterstate" else 1
-    row = view + 8 * values + 4 * signals + 11
+    row = view + 8 * values + 4 * signals + 11 + 4 * _remembered(config)
     rows = config.horizon + 2 * tables * spec.seats
     memory = rows * row
     if config.algo == "dqn":
@@ -56,11 +56,16 @@ def estimate(config: Config, game: Game) -> Need:
         width = spec.options.state_width if spec.options else 0
         encoding = rows * 2 * (width + 1)
     return Need(
-        tables=tables * (_table_size(game) + view + 64),
+        tables=tables * (_table_size(game) + view + 64 + 4 * spec.seats * _remembered(config)),
         memory=memory,
         network=4 * _weights(config, spec) * (3 + threads + (config.algo == "dqn")),
         encoding=encoding,
     )
+
+
+def _remembered(config: Config) -> int:
+    """Numbers that a seat remembers."""
+    return {"none": 0, "gru": 1, "lstm": 2}[config.net.core] * config.net.core_width
 
 
 def _replay_size(config: Config, view: int) -> int:
@@ -78,12 +83,27 @@ def _weights(config: Config, spec: GameSpec) -> int:
     if config.algo != "dqn":
         outputs = [spec.actions if by_index else signals]
         outputs += outputs if config.algo == "ppo" else []
-        return sum(_tower([inputs, *config.net.hidden, out]) for out in outputs)
+        if config.net.plain:
+            return sum(_tower([inputs, *config.net.hidden, out]) for out in outputs)
+        return _sequence_weights(config.net, spec)
     c = config.dqn
     atoms, hidden = max(1, c.quantiles), config.net.hidden
     outputs = [atoms * (spec.actions if by_index else 1), *([atoms] if c.dueling else [])]
     towers = sum(_tower([*hidden, out]) for out in outputs) * (2 if c.exploration == "noisy" else 1)
     return towers + _tower([inputs, hidden[0]]) * (1 if by_index else len(outputs))
+
+
+def _sequence_weights(net: NetConfig, spec: GameSpec) -> int:
+    """Numbers of a network that attends or remembers."""
+    gates = {"none": 0, "gru": 3, "lstm": 4}[net.core]
+    width = net.core_width if gates else net.hidden[0]
+    first = _tower([spec.observation, net.hidden[0]])
+    if net.attention:
+        token = net.attention_width
+        blocks = net.attention_blocks * (_tower([token, 4 * token]) + _tower([token, 2 * token, token]) + 4 * token)
+        first = spec.observation * token + len(spec.entities) * token + blocks + _tower([2 * token, net.hidden[0]])
+    core = gates * width * (net.hidden[0] + width + 2)
+    return first + core + sum(_tower([width, *net.hidden[1:], out]) for out in (spec.actions, 1))
 
 
 def _tower(widths: list[int]) -> int:

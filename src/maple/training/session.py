@@ -220,7 +220,8 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
 def compiled_name(config: Config, game: Game) -> str:
     """What is_compiled() is asked for: the kernels of a game (of all external ones with such rows) and of an algo."""
     name = config.name if game.spec.options else f"external-{game.spec.dtype}"
-    return f"{name}-{config.algo}-{'index' if config.by_index else 'options'}"
+    kind = "options" if not config.by_index else "index" if config.net.plain else "segments"
+    return f"{name}-{config.algo}-{kind}"
 
 
 class _Session:

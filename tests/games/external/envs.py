@@ -13,6 +13,8 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
+from maple.core.spec import EntityGroup
+
 
 class Walk(gymnasium.Env):
     """A walk on a line, with an action mask by `masks`: "method", "info", "observation" or "none".
@@ -61,6 +63,73 @@ class Walk(gymnasium.Env):
         observation, info = self._seen()
         over = self.place in (0, self.size - 1)
         return observation, float(self.place), over, self.steps >= self.limit and not over, info
+
+
+class Recall(gymnasium.Env):
+    """A cue is shown once; after `delay` blank sights it has to be named. Right is worth 1, all else nothing.
+
+    With `masked`, only waiting (the last action) is open before the end, and only naming at the end.
+    """
+
+    def __init__(self, cues: int = 3, delay: int = 4, masked: bool = False) -> None:
+        self.cues, self.delay, self.masked = cues, delay, masked
+        self.observation_space = spaces.Box(0.0, 1.0, (cues + 1,), np.float32)
+        self.action_space = spaces.Discrete(cues + 1)
+        if masked:
+            self.action_masks = self._mask
+
+    def _mask(self) -> np.ndarray:
+        naming = self.steps == self.delay
+        return np.array([naming] * self.cues + [not naming])
+
+    def _seen(self) -> np.ndarray:
+        row = np.zeros(self.cues + 1, np.float32)
+        if self.steps == 0:
+            row[self.cue] = 1.0
+        row[self.cues] = self.steps == self.delay
+        return row
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.cue, self.steps = int(self.np_random.integers(self.cues)), 0
+        return self._seen(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert not self.masked or self._mask()[action], "an action that the mask forbids"
+        over = self.steps == self.delay
+        reward = float(over and action == self.cue)
+        self.steps = min(self.steps + 1, self.delay)
+        return self._seen(), reward, over, False, {}
+
+
+class Herd(gymnasium.Env):
+    """Up to `most` animals, each there or not, at any place: point at the heaviest. One decision a game.
+
+    The last action gives up; it is the only one that is not about an animal, and never worth anything.
+    """
+
+    def __init__(self, most: int = 6) -> None:
+        self.most = most
+        self.observation_space = spaces.Box(-1.0, 1.0, (2 + 3 * most,), np.float32)
+        self.action_space = spaces.Discrete(most + 1)
+        self.entities = [EntityGroup("animals", begin=2, count=most, width=3, present=1, actions=(0,))]
+
+    def action_masks(self) -> np.ndarray:
+        return np.append(self.animals[:, 1] > 0, True)
+
+    def _seen(self) -> np.ndarray:
+        return np.concatenate([[1.0, -1.0], self.animals.reshape(-1)]).astype(np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        there = np.zeros(self.most)
+        there[self.np_random.permutation(self.most)[: self.np_random.integers(2, self.most + 1)]] = 1
+        weights, noise = self.np_random.random(self.most), self.np_random.random(self.most)
+        self.animals = np.stack([weights * there, there, noise], axis=1)
+        return self._seen(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self._seen(), float(action == self.animals[:, 0].argmax()), True, False, {}
 
 
 class Mixed(gymnasium.Env):

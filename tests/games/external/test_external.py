@@ -12,9 +12,11 @@ import pytest
 from maple.arena.host import env_seed
 from maple.arena.serial import SerialArena
 from maple.core.errors import GameError
+from maple.core.spec import EntityGroup
 from maple.core.step import Keys, Outcome
 from maple.games import make_game
 from maple.games.external.game import ExternalGame
+from maple.games.external.plan import examine
 from tests.arena.playing import play
 from tests.games.external import envs
 
@@ -258,3 +260,27 @@ def test_lost_games_do_not_count_in_figures() -> None:
     figures["score"][:, 0] = [4.0, 0.0, 8.0]
     figures["length"] = [2, 0, 6]
     assert game.summarize(figures, np.zeros(3, np.int64)) == {"return": 6.0, "length": 4.0, "truncated": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("groups", "sentence"),
+    [
+        (["animals"], "has `entities` that Maple cannot read"),
+        ([EntityGroup("a", 0, 7, 3)], "the entities 'a' of .* are not within its 20 numbers"),
+        ([EntityGroup("a", 0, 2, 3, present=3)], "the entities 'a' of .* are not within"),
+        ([EntityGroup("a", 0, 2, 3), EntityGroup("b", 5, 2, 3)], "the entities 'b' of .* share numbers"),
+        ([EntityGroup("a", 0, 2, 3), EntityGroup("a", 6, 2, 3)], "two groups of `entities` of the same name"),
+        ([EntityGroup("a", 0, 2, 3, actions=(6,))], "the entities 'a' of .* have actions beyond its 7"),
+    ],
+)
+def test_entities_that_do_not_fit_get_a_sentence(groups: list[Any], sentence: str) -> None:
+    env = envs.Herd()
+    env.entities = groups
+    with pytest.raises(GameError, match=sentence):
+        examine(env, "herd")
+
+
+def test_declared_entities_reach_the_spec() -> None:
+    spec = make_game("tests.games.external.envs:Herd", {"most": 4}).spec
+    assert [(group.name, group.end, group.pointing) for group in spec.entities] == [("animals", 14, [0, 1, 2, 3])]
+    assert make_game("tests.games.external.envs:Walk").spec.entities == ()

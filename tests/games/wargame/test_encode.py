@@ -180,3 +180,25 @@ def test_the_same_games_for_any_threads_and_batches() -> None:
     whole = played(8, 0, 1)
     assert played(8, 0, 2) == whole
     assert played(3, 0, 1) + played(5, 3, 2) == whole
+
+
+def test_actions_about_squads_are_about_squads_that_are_there(team: Team) -> None:
+    """What the spec declares of entities: a legal action about row i of a group means that row i is no padding."""
+    game = wargame()
+    arena = NativeArena(game, 32, 5, team)
+    met = {group.name: 0 for group in game.spec.entities}
+    for _ in range(300):
+        step = arena.recv()
+        for group in game.spec.entities:
+            rows = step.observation[:, group.begin : group.end].reshape(-1, group.count, group.width)
+            there = rows[:, :, group.present] != 0
+            assert not rows[~there].any()
+            for begin in group.actions:
+                legal = step.mask[:, begin : begin + group.count]
+                assert not (legal & ~there).any()
+                met[group.name] += int(legal.sum())
+        action = np.zeros(32, np.int32)
+        game.bot("random")(step.view, 1, step.keys, action, 0, 32)
+        arena.send(action)
+    assert min(met.values()) > 20
+    assert sum(group.end - group.begin for group in game.spec.entities) == 16 * ROW

@@ -20,14 +20,14 @@ from maple.games import is_external
 from maple.games.external.locate import make_env
 from maple.training.build import AUTO_TABLES
 
-__all__ = ["Sb3DqnSide"]
+__all__ = ["Sb3DqnSide", "unmasked_envs"]
 
 ENVS = 4
 SLICE = 256  # steps between two looks at the clock
 
 
 class _AnyAction(gymnasium.Wrapper):
-    """SB3's DQN knows no masks: an action that is not legal becomes one that is."""
+    """Neither SB3's DQN nor RecurrentPPO knows masks: an action that is not legal becomes one that is."""
 
     def step(self, action: Any) -> Any:
         """Play the action, or the legal one that takes its place."""
@@ -37,6 +37,13 @@ class _AnyAction(gymnasium.Wrapper):
 
 def _masked_env(config: Config, number: int) -> gymnasium.Env[Any, Any]:
     return _AnyAction(gym_env(config.name, opponents="random", seed=config.seed + number, **config.game))
+
+
+def unmasked_envs(config: Config, count: int) -> list[Callable[[], Any]]:
+    """What makes the game's envs for an algorithm that knows no masks."""
+    if is_external(config.name):
+        return [partial(make_env, config.name, config.game)] * count
+    return [partial(_masked_env, config, number) for number in range(count)]
 
 
 class Sb3DqnSide:
@@ -49,14 +56,11 @@ class Sb3DqnSide:
         except ImportError:
             raise MissingExtraError(NEEDED) from None
         c = config.dqn
-        makers: list[Callable[[], Any]] = [partial(_masked_env, config, i) for i in range(ENVS)]
-        if is_external(config.name):
-            makers = [partial(make_env, config.name, config.game)] * ENVS
         ratio = c.updates_per_step / (c.train_every or config.tables or AUTO_TABLES) * ENVS
         every, updates = max(1, round(1 / ratio)), max(1, round(ratio))
         self.name = f"stable-baselines3 DQN, DummyVecEnv({ENVS}), {updates} updates every {every} steps of them"
         self.updates_per_s: list[float] = []
-        self.env = DummyVecEnv(makers)
+        self.env = DummyVecEnv(unmasked_envs(config, ENVS))
         activation = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh}[config.net.activation]
         self.model = DQN(
             "MlpPolicy",

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv, ParallelEnv
 
 from maple.core.errors import GameError
+from maple.core.spec import EntityGroup
+from maple.games.external.entities import entities_of
 from maple.games.external.spaces import MASK, actions_of, shape_of
 
 __all__ = ["Plan", "RowLayout", "examine"]
@@ -73,6 +75,7 @@ class Plan:
     mask_from: MaskFrom
     layout: RowLayout
     energy: float  # what the squares of a typical observation add up to
+    entities: tuple[EntityGroup, ...] = ()  # that it says its observations show
 
     @property
     def seats(self) -> int:
@@ -105,7 +108,9 @@ def examine(env: Any, name: str) -> Plan:
         actions=max(counts),
         masked=mask_from != "nowhere" or not alike,
     )
-    return Plan(name, kind, agents, mask_from, layout, max(shape.energy for shape in shapes))
+    energy = max(shape.energy for shape in shapes)
+    entities = entities_of(env, layout.observation, layout.actions, name)
+    return Plan(name, kind, agents, mask_from, layout, energy, entities)
 
 
 def _mask_source(env: Any, kind: Kind, observed: spaces.Space[Any], name: str) -> MaskFrom:

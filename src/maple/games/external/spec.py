@@ -37,5 +37,6 @@ def spec_of(plan: Plan) -> GameSpec:
         opponents=("random",),
         metric=Metric("return" if plan.seats == 1 else "points_per_game", 0.0),
         dtype=layout.dtype,
+        entities=plan.entities,
         energy=plan.energy,
     )

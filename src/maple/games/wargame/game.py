@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from maple.core.errors import GameError, nearest
-from maple.core.spec import GameSpec, Metric, OptionSpec
+from maple.core.spec import EntityGroup, GameSpec, Metric, OptionSpec
 from maple.core.step import Keys, Options
 from maple.games.contract import Bot, Tables
 from maple.games.rewards import Component, subtotals, weights_and_intervals
@@ -159,6 +159,16 @@ class WargameGame:
                 shared_width=options.SHARED_WIDTH,
                 state_width=options.SHARED_WIDTH + options.PART_WIDTH,
                 max_options=options.MAX_OPTIONS,
+            ),
+            entities=(
+                EntityGroup("own", encode.GLOBALS, MAX_SQUADS, encode.ROW, actions=(state.BRACE, state.RALLY)),
+                EntityGroup(
+                    "enemies",
+                    encode.GLOBALS + MAX_SQUADS * encode.ROW,
+                    MAX_SQUADS,
+                    encode.ROW,
+                    actions=(state.SHOOT, state.CHARGE, state.FIGHT),
+                ),
             ),
             energy=12_000.0,
         )

@@ -1,0 +1,102 @@
+"""sb3-contrib's RecurrentPPO on the same game, with the same network and recipe, as far as it has them."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from maple.bench.peers.sb3 import NEEDED
+from maple.bench.peers.sb3_dqn import unmasked_envs
+from maple.core.config import Config
+from maple.core.errors import ConfigError, MissingExtraError
+
+__all__ = ["Sb3RecurrentSide"]
+
+ENVS = 8
+
+
+class Sb3RecurrentSide:
+    """A RecurrentPPO run that is measured in slices of whole updates: envs in this process, quick games' fastest way.
+
+    One LSTM after a first layer, shared by policy and value, as Maple has it; horizon, epochs, minibatch and the
+    optimizer's settings are Maple's. It knows no masks.
+    """
+
+    def __init__(self, config: Config) -> None:
+        if config.net.core != "lstm" or config.net.attention or config.algo != "ppo":
+            raise ConfigError("RecurrentPPO has an LSTM and no attention; measure it with --set net.core=lstm")
+        try:
+            from sb3_contrib import RecurrentPPO
+            from stable_baselines3.common.vec_env import DummyVecEnv
+        except ImportError:
+            raise MissingExtraError(NEEDED) from None
+        c, net = config.ppo, config.net
+        steps = max(1, c.horizon // ENVS)
+        self.name = f"sb3-contrib RecurrentPPO, DummyVecEnv({ENVS}), n_steps {steps}, batch {c.minibatch}"
+        self._update_steps, self._minibatches = ENVS * steps, c.epochs / c.minibatch
+        self.updates_per_s: list[float] = []
+        self.env = DummyVecEnv(unmasked_envs(config, ENVS))
+        self.model = RecurrentPPO(
+            "MlpLstmPolicy",
+            self.env,
+            learning_rate=config.optimizer.learning_rate,
+            n_steps=steps,
+            batch_size=c.minibatch,
+            n_epochs=c.epochs,
+            gamma=c.gamma,
+            gae_lambda=c.lam,
+            clip_range=c.clip,
+            ent_coef=c.entropy,
+            vf_coef=c.value_weight,
+            max_grad_norm=c.max_grad_norm,
+            normalize_advantage=c.normalize_advantage,
+            policy_kwargs=_same_network(net.hidden, net.activation, net.core_width),
+            device="cpu",
+            seed=config.seed,
+        )
+        torch.set_num_threads(1)  # at this size its own threads only cost
+        self.model.learn(self._update_steps, reset_num_timesteps=False)
+
+    def __enter__(self) -> Sb3RecurrentSide:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.env.close()
+
+    def slice(self, seconds: float) -> float:
+        """Learn for whole updates until `seconds` have passed; returns steps a second."""
+        began, steps = time.perf_counter(), self.model.num_timesteps
+        while time.perf_counter() - began < seconds:
+            self.model.learn(total_timesteps=self._update_steps, reset_num_timesteps=False)
+        wall, done = time.perf_counter() - began, self.model.num_timesteps - steps
+        self.updates_per_s.append(done * self._minibatches / wall)
+        return float(done / wall)
+
+
+def _same_network(hidden: list[int], activation: str, core_width: int) -> dict[str, Any]:
+    """A first layer, one LSTM, and a tower each for policy and value."""
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+
+    kind = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh}[activation]
+
+    class FirstLayer(BaseFeaturesExtractor):  # type: ignore[misc]
+        def __init__(self, space: Any) -> None:
+            super().__init__(space, hidden[0])
+            self.layer = torch.nn.Sequential(torch.nn.Linear(space.shape[0], hidden[0]), kind())
+
+        def forward(self, observation: torch.Tensor) -> Any:
+            return self.layer(observation.float())
+
+    return {
+        "features_extractor_class": FirstLayer,
+        "lstm_hidden_size": core_width,
+        "shared_lstm": True,
+        "enable_critic_lstm": False,
+        "net_arch": {"pi": hidden[1:], "vf": hidden[1:]},
+        "activation_fn": kind,
+    }

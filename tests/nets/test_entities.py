@@ -1,0 +1,121 @@
+"""Attention over entities: against a plain loop, with absent rows, in any order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from maple.core.spec import EntityGroup, GameSpec, Metric
+from maple.nets.entities import Attention, EntityTrunk, PointerHead, _Block
+
+SQUADS = EntityGroup("squads", begin=2, count=4, width=5, present=1, actions=(3, 7))
+CARDS = EntityGroup("cards", begin=22, count=3, width=3, present=0)
+SPEC = GameSpec(
+    name="made up",
+    seats=1,
+    actions=12,
+    observation=32,  # 0, 1 and 31 are globals
+    view=1,
+    signals=("reward",),
+    figures=np.dtype([("length", np.int32)]),
+    opponents=(),
+    metric=Metric("return", 0.0),
+    entities=(SQUADS, CARDS),
+)
+
+
+@pytest.fixture
+def layers() -> tuple[EntityTrunk, PointerHead]:
+    torch.manual_seed(3)
+    return EntityTrunk(SPEC, 6, Attention(8, 2, 2)).double(), PointerHead(SPEC, 6, 8).double()
+
+
+def _observation(rows: int = 5) -> Tensor:
+    """Rows with some entities absent: all squads of the first, all cards of the second."""
+    observation = torch.randn(rows, 32, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    there = torch.rand(rows, 7, generator=torch.Generator().manual_seed(6)) < 0.6
+    there[0, :4], there[1, 4:] = False, False
+    observation[:, [3 + 5 * i for i in range(4)]] = there[:, :4].double()
+    observation[:, [22 + 3 * i for i in range(3)]] = there[:, 4:].double()
+    return observation
+
+
+def _logits(layers: tuple[EntityTrunk, PointerHead], observation: Tensor) -> tuple[Tensor, Tensor]:
+    out, tokens = layers[0](observation)
+    return out, layers[1](torch.relu(out), tokens)
+
+
+def test_attention_is_what_a_loop_over_tokens_makes_of_it() -> None:
+    torch.manual_seed(0)
+    block = _Block(6, 3).double()
+    tokens, present = torch.randn(2, 4, 6, dtype=torch.float64), torch.tensor([[1, 1, 0, 1], [1, 0, 0, 1]]).bool()
+    found = block(tokens, present)
+    for row in range(2):
+        query, key, value = block.inward(block.before(tokens[row])).view(4, 3, 3, 2).unbind(1)  # (T, heads, 2)
+        for token in range(4):
+            heads = []
+            for head in range(3):
+                others = [other for other in range(4) if present[row, other]]
+                score = torch.stack([query[token, head] @ key[other, head] / 2**0.5 for other in others])
+                weight = torch.softmax(score, 0)
+                heads.append(sum(w * value[other, head] for w, other in zip(weight, others, strict=True)))
+            after = tokens[row, token] + block.outward(torch.cat(heads))
+            after = after + block.dense(block.between(after))
+            torch.testing.assert_close(found[row, token], after)
+
+
+def test_what_is_in_absent_rows_changes_nothing(layers: tuple[EntityTrunk, PointerHead]) -> None:
+    observation = _observation()
+    out, logits = _logits(layers, observation)
+    other = observation.clone()
+    for group in SPEC.entities:
+        rows = other[:, group.begin : group.end].view(len(other), group.count, group.width)
+        absent = rows[:, :, group.present] == 0
+        noise = torch.randn_like(rows)
+        noise[:, :, group.present] = 0
+        rows[absent] += noise[absent]
+    assert not torch.equal(other, observation)
+    found, found_logits = _logits(layers, other)
+    torch.testing.assert_close(found, out)
+    there = observation[:, [3 + 5 * i for i in range(4)]].repeat(1, 2) != 0
+    torch.testing.assert_close(found_logits[:, 3:11][there], logits[:, 3:11][there])
+    torch.testing.assert_close(found_logits[:, [0, 1, 2, 11]], logits[:, [0, 1, 2, 11]])
+
+
+def test_the_order_of_rows_matters_to_the_actions_about_them_alone(layers: tuple[EntityTrunk, PointerHead]) -> None:
+    observation = _observation()
+    out, logits = _logits(layers, observation)
+    squads, cards = torch.tensor([2, 0, 3, 1]), torch.tensor([1, 2, 0])
+    moved = observation.clone()
+    moved[:, 2:22] = observation[:, 2:22].view(-1, 4, 5)[:, squads].flatten(1)
+    moved[:, 22:31] = observation[:, 22:31].view(-1, 3, 3)[:, cards].flatten(1)
+    found, found_logits = _logits(layers, moved)
+    torch.testing.assert_close(found, out)
+    expected = logits.clone()
+    expected[:, 3:11] = logits[:, 3:11].view(-1, 2, 4)[:, :, squads].flatten(1)
+    torch.testing.assert_close(found_logits, expected)
+    assert not torch.allclose(found_logits, logits)
+
+
+def test_an_entity_changes_what_becomes_of_the_others(layers: tuple[EntityTrunk, PointerHead]) -> None:
+    observation = _observation()
+    observation[:, 3::5] = 1.0
+    _, tokens = layers[0](observation)
+    observation[:, 2] += 1.0  # a number of the first squad
+    _, after = layers[0](observation)
+    assert (after.of[:, 1:] - tokens.of[:, 1:]).abs().min(dim=2).values.max() > 0
+
+
+def test_an_action_keeps_its_number(layers: tuple[EntityTrunk, PointerHead]) -> None:
+    """Action 3 + i asks row i with the first query, 7 + i with the second; the others have the plain layer."""
+    trunk, head = layers
+    out, tokens = trunk(_observation())
+    logits = head(out, tokens)
+    asked = head.query["squads"](out).view(-1, 2, 8)
+    for i in range(4):
+        for j in range(2):
+            torch.testing.assert_close(logits[:, 3 + i + 4 * j], (asked[:, j] * tokens.of[:, i]).sum(1) / 8**0.5)
+    assert head.plain is not None
+    torch.testing.assert_close(logits[:, [0, 1, 2, 11]], head.plain(out))

@@ -1,0 +1,107 @@
+"""What seats remember: batches of any cut against one row at a time, written out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from maple.arena.native import NativeArena
+from maple.core.step import Keys
+from maple.core.threads import Team
+from maple.games import make_game
+from maple.nets.memory import Core, Memory
+from maple.nets.seen import Seen
+from maple.nets.sequence import SequencePolicy
+
+
+def _keys(table: list[int], seat: list[int], decision: list[int]) -> Keys:
+    n = len(table)
+    return Keys(np.array(table, np.int32), np.zeros(n, np.int64), np.array(seat, np.int8), np.array(decision, np.int32))
+
+
+def test_a_seat_remembers_until_its_next_game() -> None:
+    memory = Memory()
+    first = _keys([5, 0], [1, 0], [0, 0])
+    assert not memory.recall(first, 2).any()
+    memory.keep(first, np.array([[1, 2], [3, 4]], np.float32))
+    assert memory.recall(_keys([0, 5], [0, 1], [1, 1]), 2).tolist() == [[3, 4], [1, 2]]
+    assert memory.recall(_keys([0, 5], [0, 1], [0, 7]), 2).tolist() == [[0, 0], [1, 2]]
+    assert memory.recall(_keys([5, 9], [0, 3], [1, 1]), 2).tolist() == [[0, 0], [0, 0]]  # never met before
+
+
+def test_policies_of_different_widths_share_a_memory() -> None:
+    memory = Memory()
+    narrow, wide = _keys([0], [0], [0]), _keys([1], [0], [0])
+    memory.recall(narrow, 1)
+    memory.keep(narrow, np.array([[7]], np.float32))
+    memory.recall(wide, 3)
+    memory.keep(wide, np.array([[1, 2, 3]], np.float32))
+    assert memory.recall(_keys([0], [0], [1]), 1).tolist() == [[7]]
+    assert memory.recall(_keys([1], [0], [1]), 3).tolist() == [[1, 2, 3]]
+
+
+def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1 / (1 + np.exp(-x))
+
+
+def _by_hand(core: Core, x: NDArray[np.float64], state: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The state after one decision, as the papers have it; its first numbers are the output."""
+    weights = (core.layer.weight_ih_l0, core.layer.weight_hh_l0, core.layer.bias_ih_l0, core.layer.bias_hh_l0)
+    to_x, to_h, bias_x, bias_h = (tensor.detach().double().numpy() for tensor in weights)
+    h = state[: core.width]
+    seen, had = to_x @ x + bias_x, to_h @ h + bias_h
+    if core.is_lstm:
+        into, forget, new, out = np.split(seen + had, 4)
+        cell = _sigmoid(forget) * state[core.width :] + _sigmoid(into) * np.tanh(new)
+        return np.concatenate([_sigmoid(out) * np.tanh(cell), cell])
+    (reset_x, update_x, new_x), (reset_h, update_h, new_h) = np.split(seen, 3), np.split(had, 3)
+    update = _sigmoid(update_x + update_h)
+    return (1 - update) * np.tanh(new_x + _sigmoid(reset_x + reset_h) * new_h) + update * h
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_acting_in_batches_is_acting_one_by_one(kind: str, team: Team) -> None:
+    """OFC: seats take turns, games end and begin; every row against a plain loop with a dict of states."""
+    game = make_game("ofc", {"fantasyland": "off"})
+    torch.manual_seed(1)
+    policy = SequencePolicy(Seen(game, team), [12, 10], "tanh", kind, 9)  # type: ignore[arg-type]
+    torch.nn.init.normal_(policy.actor[-1].weight)  # type: ignore[arg-type]
+    assert policy.core is not None
+    memory, states, games = Memory(), dict[tuple[int, int, int], NDArray[np.float64]](), set[int]()
+    arena = NativeArena(game, 7, 3, team, check=False)
+    for _ in range(40):
+        step = arena.recv()
+        choice = policy.choose(step.view, step.keys, 5, False, memory)
+        for row, key in enumerate(zip(step.keys.table, step.keys.game, step.keys.seat, strict=True)):
+            state = states.get(key, np.zeros(policy.state_width))
+            np.testing.assert_allclose(choice.state[row], state, atol=2e-6)
+            with torch.no_grad():
+                x = policy.trunk(step.observation[row : row + 1])[0][0].double().numpy()
+            states[key] = state = _by_hand(policy.core, x, state)
+            with torch.no_grad():
+                out = torch.from_numpy(state[None, :9]).float()
+                value, logits = policy.critic(out)[0, 0], policy.actor(out)[0].double().numpy()
+            legal = np.where(step.mask[row], logits, -np.inf)
+            top = legal.max()
+            expected = legal - top - np.log(np.exp(legal - top).sum())
+            np.testing.assert_allclose(choice.value[row, 0], value, atol=2e-6)
+            np.testing.assert_allclose(choice.log_prob[row], expected[choice.action[row]], atol=1e-5)
+            games.add(int(key[1]))
+        arena.send(choice.action.astype(np.int32))
+    assert len(games) >= 3
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_state_advances_by_each_columns_own_length(kind: str) -> None:
+    torch.manual_seed(0)
+    core = Core(kind, 4, 3)  # type: ignore[arg-type]
+    x, state, length = torch.randn(5, 6, 4), torch.randn(6, core.state_width), np.array([0, 5, 2, 1, 0, 3])
+    with torch.no_grad():
+        found = core.advance(x, state, length).numpy()
+    for column, steps in enumerate(length):
+        expected = state[column].double().numpy()
+        for step in range(steps):
+            expected = _by_hand(core, x[step, column].double().numpy(), expected)
+        np.testing.assert_allclose(found[column], expected, atol=1e-6)
