@@ -15,6 +15,7 @@ from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
 from maple.training.build import AUTO_TABLES
+from maple.training.seating import OpponentMix
 
 __all__ = ["Need", "check_memory", "estimate"]
 
@@ -58,9 +59,15 @@ def estimate(config: Config, game: Game) -> Need:
     return Need(
         tables=tables * (_table_size(game) + view + 64),
         memory=memory,
-        network=4 * _weights(config, spec) * (3 + threads + (config.algo == "dqn")),
+        network=4 * _weights(config, spec) * (3 + threads + (config.algo == "dqn") + _frozen(config, spec)),
         encoding=encoding,
     )
+
+
+def _frozen(config: Config, spec: GameSpec) -> int:
+    """Networks that play and do not learn: the pool, one that is on its way out, and other runs' agents."""
+    mix = OpponentMix.parse(config.opponents, spec.opponents)
+    return len(mix.runs) + (config.snapshots.keep + 1 if mix.uses_past else 0)
 
 
 def _replay_size(config: Config, view: int) -> int:
