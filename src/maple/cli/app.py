@@ -35,6 +35,7 @@ def _add_commands() -> None:
         export,
         games,
         ladder,
+        league,
         profile,
         runs,
         show,
@@ -47,6 +48,7 @@ def _add_commands() -> None:
     app.command("train")(train.train)
     app.command("eval")(evaluate.evaluate_run)
     app.command("ladder")(ladder.ladder)
+    app.command("league")(league.league)
     app.command("show")(show.show)
     app.command("export")(export.export_run)
     app.command("compare")(compare.compare)
