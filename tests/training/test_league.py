@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from maple.core.config import LeagueConfig, SnapshotConfig
-from maple.core.errors import CheckpointError, RunError
+from maple.core.errors import CheckpointError, ConfigError, RunError
 from maple.core.sources import load_config
 from maple.core.step import Keys, Step
 from maple.core.threads import Team
-from maple.games import make_game
+from maple.games import entry, make_game
 from maple.nets.policy import Choice
 from maple.runs.store import RunFolder
 from maple.training.actor import Actor
@@ -25,6 +25,7 @@ from maple.training.learners import frozen_copy
 from maple.training.seating import LEARNER, PAST, RIVAL, SNAPSHOT, OpponentMix
 from maple.training.session import Progress, train_run
 
+NIM = "tests.games.external.envs:Nim"
 TINY = [
     *("tables=48", "net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=128", "probe_every_s=0"),
     *("optimizer.schedule=constant", "game.fantasyland=off"),
@@ -215,9 +216,22 @@ def test_a_league_resumes_bit_for_bit_even_without_its_rival(tmp_path: Path) -> 
             assert np.array_equal(left[name], right[name]), name
 
 
-def test_a_rival_that_is_not_there_gets_a_sentence(tmp_path: Path) -> None:
+def test_rivals_that_do_not_fit_get_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="there is no run 'nobody'"):
         _run(tmp_path, "run", 720, "opponents=run:nobody")
+    _run(tmp_path, "poker", 720)
+    small = ["tables=16", "ppo.horizon=64", "ppo.minibatch=32", "threads=1", "workers.count=0", "probe_every_s=0"]
+
+    def nim(name: str, *more: str) -> None:
+        config = load_config(NIM, None, [*small, *more], entry(NIM).defaults, {"steps": 64})
+        train_run(config, RunFolder(tmp_path / name), _go_on)
+
+    nim("short", "env.sticks=5")
+    with pytest.raises(ConfigError, match=r"run:poker: that run plays ofc, not tests"):
+        nim("run", "opponents=run:poker")
+    with pytest.raises(ConfigError, match="run:short: that run was trained with game options"):
+        nim("run", "opponents=run:short")
+    nim("run", "opponents=run:short", "env.sticks=5")
 
 
 def test_a_checkpoint_from_before_leagues_says_so() -> None:
