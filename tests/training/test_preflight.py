@@ -62,3 +62,12 @@ def test_a_run_that_does_not_fit_is_told_what_would() -> None:
     assert check_memory(vast, game, free=20 * 2**30).memory > 10 * 2**30
     filed = load_config("ofc", settings=["algo=dqn", "dqn.capacity=100000000", "dqn.replay=file"])
     assert check_memory(filed, game, free=6 * 2**30).memory < 4 * 2**30
+
+
+def test_snapshots_and_rivals_are_foreseen() -> None:
+    game = make_game("ofc")
+    plain, league = (
+        estimate(load_config("ofc", settings=["threads=2", "snapshots.keep=4", *more]), game)
+        for more in ([], ["opponents=self:0.5,hard:0.3,run:a:0.1,run:b:0.1"])
+    )
+    assert league.network / plain.network == pytest.approx((5 + 5 + 2) / 5)

@@ -64,7 +64,7 @@ def record(side: MapleSide) -> tuple[list[Any], list[Keys], float]:
     saved = trainer.arena.state()
     for _ in range(ROUNDS):
         step = trainer.arena.recv()
-        player = None if trainer.seating.only_learner else trainer.seating.player[step.keys.table, step.keys.seat]
+        player = None if trainer.league.mix.only_learner else trainer.seating.player[step.keys.table, step.keys.seat]
         acted = trainer.actor.act(step, player)
         views.append(step.view[acted.rows].copy())
         keys.append(step.keys.take(acted.rows))

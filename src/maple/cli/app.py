@@ -35,6 +35,7 @@ def _add_commands() -> None:
         export,
         games,
         ladder,
+        league,
         profile,
         runs,
         show,
@@ -47,6 +48,7 @@ def _add_commands() -> None:
     app.command("train")(train.train)
     app.command("eval")(evaluate.evaluate_run)
     app.command("ladder")(ladder.ladder)
+    app.command("league")(league.league)
     app.command("show")(show.show)
     app.command("export")(export.export_run)
     app.command("compare")(compare.compare)
@@ -55,6 +57,7 @@ def _add_commands() -> None:
     app.command("doctor")(doctor.doctor)
     bench.app.command("balance")(balance.balance)
     bench.app.command("train")(bench_learning.train)
+    bench.app.command("league")(bench_learning.league)
     bench.app.command("replay")(bench_learning.replay)
     app.add_typer(bench.app, name="bench")
     app.add_typer(runs.app, name="runs")

@@ -1,4 +1,4 @@
-"""`maple bench train` and `maple bench replay`: learning end to end, and what it remembers."""
+"""`maple bench train`, `league` and `replay`: learning end to end, against whom, and what it remembers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from maple.cli.output import notes
 from maple.cli.sitting import compile_kernels
 from maple.core.errors import ConfigError, nearest
 
-__all__ = ["replay", "train"]
+__all__ = ["league", "replay", "train"]
 
 PEERS = ("sb3", "sb3-recurrent")
 RECIPES: dict[str, dict[str, Any]] = {
@@ -76,6 +76,33 @@ def train(
     with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
         found = bench_train(config, seconds, make_peer)
     show(f"training {game}", found, json)
+
+
+def league(
+    game: GameArgument,
+    policies: Annotated[int, typer.Option(min=2, help="Policies in play, the learner among them.")] = 5,
+    opponents: Annotated[str, typer.Option(help="Whom the league meets.")] = "self:0.5,past:0.5",
+    seconds: SecondsOption = 30.0,
+    preset: PresetOption = None,
+    algo: AlgoOption = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """A league beside plain self-play in one run, in learned decisions a second.
+
+    `learned_share` is the learner's part of the seats, `played_ratio` the ratio of all decisions that were played.
+
+    - `maple bench league ofc`
+    - `maple bench league wargame --policies 9 --json`
+    """
+    from maple.bench.league import bench_league
+
+    config = bench_config(game, preset, settings, algo, seed)
+    compile_kernels(config.model_copy(update={"opponents": opponents}))
+    with machine_lock(notes.print), notes.status(f"measuring a league for {seconds:g} s a side"):
+        found = bench_league(config, seconds, opponents, policies)
+    show(f"a league of {game}", found, json)
 
 
 def replay(

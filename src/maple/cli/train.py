@@ -118,7 +118,7 @@ def train(
     - `maple train my_package.my_module:make_env --set env.size=9 --workers 4` (an env of your own)
     - `maple train showdown --format gen9randombattle --minutes 60`
     """
-    from maple.training.agent import find_checkpoint
+    from maple.training.checkpoint import find_checkpoint
 
     flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     flags |= {"evaluate": evaluate, "workers": worker_flag(workers)}

@@ -21,6 +21,7 @@ __all__ = [
     "AfterstateConfig",
     "Config",
     "DqnConfig",
+    "LeagueConfig",
     "LogConfig",
     "NetConfig",
     "OptimizerConfig",
@@ -202,10 +203,22 @@ class WorkerConfig(_Section):
 
 
 class SnapshotConfig(_Section):
-    """The run's own past, for `past` opponents."""
+    """The run's own past, for opponents that are drawn from it."""
 
-    every_steps: int = Field(1_000_000, ge=1)
-    keep: int = Field(5, ge=1)
+    every_steps: int = Field(1_000_000, ge=1, description="a snapshot is taken at the latest after so many decisions")
+    keep: int = Field(5, ge=1, description="of the newest, which opponents are drawn from")
+
+
+class LeagueConfig(_Section):
+    """Which of its past a run meets, and when it adds to it."""
+
+    gate: float = Field(
+        0.0, ge=0, lt=1, description="win rate against the pool that takes a snapshot early; 0 for by schedule alone"
+    )
+    gate_steps: int = Field(100_000, ge=1, description="decisions since the last snapshot before the gate may open")
+    window: int = Field(2000, ge=1, description="results against one opponent after which older ones count half")
+    hardness: float = Field(2.0, ge=0, description="`hard` opponents weigh as their win rate to this power")
+    half_life: float = Field(2.0, gt=0, description="snapshots of age after which `recent` ones weigh half")
 
 
 class LogConfig(_Section):
@@ -232,7 +245,7 @@ class Config(_Section):
     tables: int | None = Field(None, ge=1, le=1_000_000, description="games played side by side; automatic if not set")
     threads: int | None = Field(None, ge=1, le=1024, description="of kernels and of torch; one a core if not set")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where the network lives")
-    opponents: str = Field("self", description="weights, such as self:0.5,past:0.3,random:0.2")
+    opponents: str = Field("self", description="weights, such as self:0.5,hard:0.3,random:0.1,run:NAME@best:0.1")
     checkpoint_every_s: float = Field(60.0, gt=0)
     probe_every_s: float = Field(
         20.0, ge=0, description="play some hands against `probe_against` this often; 0 for never"
@@ -247,6 +260,7 @@ class Config(_Section):
     dqn: DqnConfig = DqnConfig()
     torch: TorchConfig = TorchConfig()
     snapshots: SnapshotConfig = SnapshotConfig()
+    league: LeagueConfig = LeagueConfig()
     log: LogConfig = LogConfig()
     workers: WorkerConfig = WorkerConfig()
 

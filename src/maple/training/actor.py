@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from maple.nets.memory import Memory
 from maple.nets.policy import Choice
 from maple.perf.spans import observe, span
 from maple.training.learners import Net
-from maple.training.seating import LEARNER, SNAPSHOT
+from maple.training.seating import LEARNER, RIVAL, SNAPSHOT
 
 __all__ = ["Acted", "Actor"]
 
@@ -31,9 +32,10 @@ class Acted:
 class Actor:
     """Plays the rows of a Step."""
 
-    def __init__(self, policy: Net, bots: list[Bot], team: Team, seed: int) -> None:
+    def __init__(self, policy: Net, bots: list[Bot], team: Team, seed: int, rivals: Sequence[Net] = ()) -> None:
         self.policy = policy
         self.bots = bots
+        self.rivals = rivals
         self.snapshots: dict[int, Net] = {}
         self.team = team
         self.memory = Memory()  # of every policy in play
@@ -47,21 +49,23 @@ class Actor:
             choice = self.policy.choose(step.view, step.keys, self._seed, greedy, self.memory)
             return Acted(choice.action.astype(np.int32), np.arange(n), choice)
         action = np.empty(n, np.int32)
-        rows = np.flatnonzero(player == LEARNER)
+        order = np.argsort(player, kind="stable")  # the rows of a player side by side, the learner's first
+        codes, first = np.unique(player[order], return_index=True)
+        groups = dict(zip(codes.tolist(), np.split(order, first[1:]), strict=True))
+        rows = groups.pop(LEARNER, order[:0])
         observe("inference_batch", len(rows))
         choice = self.policy.choose(step.view[rows], step.keys.take(rows), self._seed, greedy, self.memory)
         action[rows] = choice.action
-        for code in np.unique(player[player != LEARNER]):
+        for code, theirs in groups.items():
             with span("enemy_turn"):
-                theirs = np.flatnonzero(player == code)
-                action[theirs] = self._others(int(code), step.view[theirs], step.keys.take(theirs))
+                action[theirs] = self._others(code, step.view[theirs], step.keys.take(theirs))
         return Acted(action, rows, choice)
 
     def _others(self, code: int, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
-        if code >= SNAPSHOT:
+        if code >= RIVAL:
             observe("inference_batch", len(view))
-            policy = self.snapshots[code - SNAPSHOT]
-            return policy.choose(view, keys, self._seed, False, self.memory).action.astype(np.int32)
+            net = self.snapshots[code - SNAPSHOT] if code >= SNAPSHOT else self.rivals[code - RIVAL]
+            return net.choose(view, keys, self._seed, False, self.memory).action.astype(np.int32)
         action = np.empty(len(view), np.int32)
         self.team.run(self.bots[code - 1], len(view), view, self._seed, keys, action, grain=4)
         return action

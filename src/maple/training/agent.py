@@ -11,20 +11,18 @@ from numpy.typing import NDArray
 
 from maple.core.config import Config
 from maple.core.cores import available_cores
-from maple.core.errors import ActionError, CheckpointError, ConfigError
+from maple.core.errors import ActionError, ConfigError
 from maple.core.step import Keys, Step
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
 from maple.nets.memory import Memory
 from maple.nets.policy import OptionValue
-from maple.nets.seen import Seen
-from maple.runs.store import find_run
-from maple.training.build import choose_device
-from maple.training.checkpoint import latest_checkpoint, load_checkpoint
-from maple.training.learners import Net, load_weights, make_policy
+from maple.training.checkpoint import find_checkpoint, load_checkpoint
+from maple.training.learners import Net
+from maple.training.networks import checkpoint_net
 
-__all__ = ["Agent", "find_checkpoint", "load_agent"]
+__all__ = ["Agent", "load_agent"]
 
 Observed = Mapping[str, Any]
 UNKNOWN = (0, 1)  # the key of an observation without one: a seat in the middle of its game
@@ -93,26 +91,11 @@ class Agent:
         return self.choose(view, keys, seed)
 
 
-def find_checkpoint(run_or_checkpoint: str | Path, runs_dir: Path | None = None) -> Path:
-    """The newest checkpoint of a run, by the run's name or path, or the checkpoint that is named."""
-    folder = find_run(str(run_or_checkpoint), runs_dir)
-    path = latest_checkpoint(folder if (folder / "checkpoint.json").exists() else folder / "checkpoints")
-    if path is None:
-        raise CheckpointError(f"run {folder.name!r} has no checkpoint yet; train it first")
-    return path
-
-
 def load_agent(run_or_checkpoint: str | Path, runs_dir: Path | None = None, team: Team | None = None) -> Agent:
     """The agent of a run's newest checkpoint, by the run's name or path, of `NAME@best`, or of a checkpoint folder."""
     path = find_checkpoint(run_or_checkpoint, runs_dir)
     checkpoint = load_checkpoint(path, with_state=False)
     config = checkpoint.config
     game = make_game(config.name, config.game)
-    policy = make_policy(config, Seen(game, team or Team(available_cores())), choose_device(config))
-    try:
-        load_weights(policy, checkpoint.weights)
-    except RuntimeError:
-        raise CheckpointError(
-            f"the weights in {path} are not of the network that its config describes; use the Maple that wrote them"
-        ) from None
-    return Agent(policy.requires_grad_(False), game, config, int(checkpoint.meta["step"]))
+    net = checkpoint_net(config, checkpoint.weights, game, team or Team(available_cores()), str(path))
+    return Agent(net, game, config, int(checkpoint.meta["step"]))

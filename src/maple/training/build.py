@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from maple.arena.base import Arena
@@ -30,6 +29,7 @@ from maple.nets.seen import Seen
 from maple.nets.sequence import SequencePolicy
 from maple.perf.spans import span
 from maple.training.actor import Actor
+from maple.training.league import League
 from maple.training.learners import (
     AfterstateLearner,
     DqnLearner,
@@ -42,18 +42,13 @@ from maple.training.learners import (
     weights_of,
 )
 from maple.training.loop import Budget, Trainer
+from maple.training.networks import choose_device
+from maple.training.rivals import Rival, find_rivals, rival_nets, rival_state, stored_rivals
 from maple.training.seating import OpponentMix, Seating
 
-__all__ = ["AUTO_TABLES", "build_trainer", "choose_device", "restore_trainer", "trainer_state"]
+__all__ = ["AUTO_TABLES", "build_trainer", "checkpoint_rivals", "restore_trainer", "stored_league", "trainer_state"]
 
 AUTO_TABLES = 1024
-
-
-def choose_device(config: Config) -> torch.device:
-    """Where the network lives."""
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device = 'cuda' cannot be used: torch sees no CUDA device here; leave device at 'auto'")
-    return torch.device("cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def make_training_arena(config: Config, game: Game, team: Team, log: Callable[[str], None]) -> Arena:
@@ -156,10 +151,12 @@ def build_trainer(
     log: Callable[[str], None] = lambda _: None,
     folder: Path | None = None,
     warn: Callable[[str], None] = lambda _: None,
+    rivals: Sequence[Rival] | None = None,
 ) -> Trainer:
     """All moving parts of a run, at its start.
 
-    `log` takes what workers have to say, `folder` is for large files, `warn` is told what cannot be had here.
+    `log` takes what workers have to say, `folder` is for large files, `warn` is told what cannot be had here; `rivals`
+    are the agents that its opponents name, if not those of the runs beside it as they are now.
     """
     spec = game.spec
     mix = OpponentMix.parse(config.opponents, spec.opponents)
@@ -170,6 +167,9 @@ def build_trainer(
         )
     _check_net_fits(config, game)
     tables = config.tables or AUTO_TABLES
+    if rivals is None:
+        rivals = find_rivals(mix.runs, folder.parent if folder else None)
+    nets = rival_nets(rivals, config.name, game, team)
     device = choose_device(config)
     pinned = device.type == "cuda" and config.torch.pin_memory is not False
     net = make_policy(config, Seen(game, team, pinned), device)
@@ -178,14 +178,14 @@ def build_trainer(
         arena = make_training_arena(config, game, team, log)
     return Trainer(
         arena=arena,
-        actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed),
+        actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed, nets),
         learner=learner,
-        seating=Seating(mix, tables, spec.seats, config.seed),
+        seating=Seating(tables, spec.seats, config.seed),
+        league=League(mix, config.snapshots, config.league),
         budget=Budget(config.steps, config.minutes),
         seed=config.seed,
         horizon=config.horizon,
-        snapshot_every=config.snapshots.every_steps,
-        snapshot_keep=config.snapshots.keep,
+        rivals=rivals,
     )
 
 
@@ -196,12 +196,26 @@ def trainer_state(trainer: Trainer) -> dict[str, NDArray[Any]]:
     state |= {f"arena/{name}": array for name, array in trainer.arena.state().items()}
     state |= {f"memory/{name}": array for name, array in trainer.learner.memory.state().items()}
     state |= {f"learner/{name}": array for name, array in trainer.learner.state().items()}
+    state |= {f"league/{name}": array for name, array in trainer.league.state().items()}
+    state |= {f"rival/{name}": array for name, array in rival_state(trainer.rivals).items()}
     state["seating/player"] = trainer.seating.player
     if trainer.actor.memory.state.size:
         state["recall/state"] = trainer.actor.memory.state
     for number, policy in trainer.actor.snapshots.items():
         state |= {f"snapshot/{number}/{name}": array for name, array in weights_of(policy).items()}
     return state
+
+
+def checkpoint_rivals(state: dict[str, NDArray[Any]]) -> list[Rival]:
+    """The agents of other runs that a checkpoint holds."""
+    return stored_rivals(_below(state, "rival/"))
+
+
+def stored_league(config: Config, game: Game, state: dict[str, NDArray[Any]]) -> League:
+    """The league that a checkpoint holds."""
+    league = League(OpponentMix.parse(config.opponents, game.spec.opponents), config.snapshots, config.league)
+    league.restore(_below(state, "league/"))
+    return league
 
 
 def restore_trainer(trainer: Trainer, weights: dict[str, NDArray[Any]], state: dict[str, NDArray[Any]]) -> None:
@@ -211,6 +225,7 @@ def restore_trainer(trainer: Trainer, weights: dict[str, NDArray[Any]], state: d
     trainer.arena.restore(_below(state, "arena/"))
     trainer.learner.memory.restore(_below(state, "memory/"))
     trainer.learner.restore(_below(state, "learner/"))
+    trainer.league.restore(_below(state, "league/"))
     trainer.seating.player[:] = state["seating/player"]
     if "recall/state" in state:
         trainer.actor.memory.state = np.array(state["recall/state"])

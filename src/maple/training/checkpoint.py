@@ -27,11 +27,13 @@ from safetensors.numpy import save as serialize_tensors
 
 from maple.core.config import Config
 from maple.core.errors import CheckpointError
+from maple.runs.store import find_run
 
 __all__ = [
     "FORMAT",
     "Checkpoint",
     "DamagedCheckpointError",
+    "find_checkpoint",
     "latest_checkpoint",
     "load_checkpoint",
     "load_newest",
@@ -143,6 +145,15 @@ def latest_checkpoint(folder: Path) -> Path | None:
         return folder
     found = _folders(folder)
     return found[-1] if found else None
+
+
+def find_checkpoint(run_or_checkpoint: str | Path, runs_dir: Path | None = None) -> Path:
+    """The newest checkpoint of a run, by the run's name or path, or the checkpoint that is named."""
+    folder = find_run(str(run_or_checkpoint), runs_dir)
+    path = latest_checkpoint(folder if (folder / "checkpoint.json").exists() else folder / "checkpoints")
+    if path is None:
+        raise CheckpointError(f"run {folder.name!r} has no checkpoint yet; train it first")
+    return path
 
 
 def milestones(folder: Path) -> list[Path]:

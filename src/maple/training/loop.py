@@ -7,7 +7,7 @@ a `--minutes` budget is spent) changes no decision.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,9 @@ from maple.arena.base import Arena
 from maple.core.step import Ended, Keys, Outcome, Step
 from maple.perf.spans import span
 from maple.training.actor import Acted, Actor
+from maple.training.league import League
 from maple.training.learners import Learner, frozen_copy
+from maple.training.rivals import Rival
 from maple.training.seating import LEARNER, SNAPSHOT, Seating, learner_seat
 
 __all__ = ["Budget", "Counters", "Round", "Trainer", "Update"]
@@ -83,11 +85,11 @@ class Trainer:
     actor: Actor
     learner: Learner
     seating: Seating
+    league: League
     budget: Budget
     seed: int
     horizon: int  # decisions between two reports; learners that learn more often do so in rounds
-    snapshot_every: int
-    snapshot_keep: int
+    rivals: Sequence[Rival] = ()  # agents of other runs, by their numbers as players
     clock: Callable[[], float] = time.monotonic
     counters: Counters = field(default_factory=Counters)
 
@@ -114,7 +116,7 @@ class Trainer:
         with span("update"):
             figures = self.learner.update(self.counters.updates, self.progress())
             self.learner.memory.carry()
-            self._remember()
+            figures |= self._remember()
         self.counters.updates += 1
         self.counters.minibatches += int(figures["minibatches"])
         return Round(figures, games, seats, played - started, self.clock() - played)
@@ -141,7 +143,7 @@ class Trainer:
                 step = self.arena.recv()
             with span("rollout_store"):
                 games.append(self._finish(step.ended))
-                player = None if self.seating.only_learner else self.seating.player[step.keys.table, step.keys.seat]
+                player = None if self.league.mix.only_learner else self.seating.player[step.keys.table, step.keys.seat]
             with span("agent_action_selection"):
                 acted = self.actor.act(step, player)
             with span("rollout_store"):
@@ -170,15 +172,17 @@ class Trainer:
     def _seat_first_games(self) -> None:
         if self.counters.steps == 0:
             tables = np.arange(self.arena.tables, dtype=np.int32)
-            self.seating.seat(tables, np.zeros(self.arena.tables, np.int64), [])
+            self.seating.seat(tables, np.zeros(self.arena.tables, np.int64), self.league.shares)
 
     def _finish(self, ended: Ended) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Close what ended games left open and seat the next ones; returns their figures and a learner's seat."""
         self.learner.memory.finish(ended, self._beyond)
-        seats = np.argmax(self.seating.player[ended.table] == LEARNER, axis=1)
-        if self.seating.only_learner:
+        whole, player = ended.outcome != Outcome.LOST, self.seating.player[ended.table]
+        self.league.note(player[whole], ended.figures["score"][whole][:, : player.shape[1]])
+        seats = np.argmax(player == LEARNER, axis=1)
+        if self.league.mix.only_learner:
             seats = learner_seat(ended.table, ended.game, self.arena.spec.seats)
-        self.seating.seat(ended.table, ended.game + 1, self._pool())
+        self.seating.seat(ended.table, ended.game + 1, self.league.shares)
         self.counters.games += len(ended.table)
         self.counters.lost += int((ended.outcome == Outcome.LOST).sum())
         return ended.figures, seats
@@ -200,15 +204,19 @@ class Trainer:
         value[rows] = judged
         return value.reshape(*views.shape[:2], -1)
 
-    def _remember(self) -> None:
-        """Take a snapshot when one is due, and drop those that are neither drawn from nor still in a game."""
-        if self.seating.mix.uses_past and self.counters.steps >= (self.counters.snapshots + 1) * self.snapshot_every:
-            self.actor.snapshots[self.counters.snapshots] = frozen_copy(self.learner.policy)
-            self.counters.snapshots += 1
-            needed = {*self._pool(), *(int(code) - SNAPSHOT for code in np.unique(self.seating.player))}
-            for number in set(self.actor.snapshots) - needed:
-                del self.actor.snapshots[number]
+    def _remember(self) -> dict[str, float]:
+        """Count results, and take a snapshot if one is due."""
+        cause = self.league.settle(self.counters.steps)
+        rate = self.league.pool_win_rate()
+        if cause is not None:
+            self.take_snapshot(cause)
+        return {} if rate is None else {"pool_win_rate": rate}
 
-    def _pool(self) -> list[int]:
-        """The snapshots that new games draw from: the newest."""
-        return sorted(self.actor.snapshots)[-self.snapshot_keep :]
+    def take_snapshot(self, cause: str) -> None:
+        """Freeze the learner, after an update; snapshots that are neither drawn from nor in a game are dropped."""
+        number = self.league.freeze(self.counters.steps, cause)
+        self.actor.snapshots[number] = frozen_copy(self.learner.policy)
+        self.counters.snapshots = number + 1
+        needed = {*self.league.pool, *(int(code) - SNAPSHOT for code in np.unique(self.seating.player))}
+        for old in set(self.actor.snapshots) - needed:
+            del self.actor.snapshots[old]

@@ -15,6 +15,7 @@ from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
 from maple.training.build import AUTO_TABLES, least_replay
+from maple.training.seating import OpponentMix
 
 __all__ = ["Need", "check_memory", "estimate"]
 
@@ -58,7 +59,7 @@ def estimate(config: Config, game: Game) -> Need:
     return Need(
         tables=tables * (_table_size(game) + view + 64 + 4 * spec.seats * _remembered(config)),
         memory=memory,
-        network=4 * _weights(config, spec) * (3 + threads + (config.algo == "dqn")),
+        network=4 * _weights(config, spec) * (3 + threads + (config.algo == "dqn") + _frozen(config, spec)),
         encoding=encoding,
     )
 
@@ -66,6 +67,12 @@ def estimate(config: Config, game: Game) -> Need:
 def _remembered(config: Config) -> int:
     """Numbers that a seat remembers."""
     return {"none": 0, "gru": 1, "lstm": 2}[config.net.core] * config.net.core_width
+
+
+def _frozen(config: Config, spec: GameSpec) -> int:
+    """Networks that play and do not learn: the pool, one that is on its way out, and other runs' agents."""
+    mix = OpponentMix.parse(config.opponents, spec.opponents)
+    return len(mix.runs) + (config.snapshots.keep + 1 if mix.uses_past else 0)
 
 
 def _replay_size(config: Config, view: int) -> int:

@@ -1,4 +1,4 @@
-"""Who plays each seat of each table: the learner, a frozen snapshot of it, a scripted bot.
+"""Who plays each seat of each table: the learner, a frozen snapshot of it, another run's agent, a scripted bot.
 
 The learner has one seat of every game, which moves from game to game; the others are drawn by weight and stay for the
 whole game. Draws are keyed by (table, game, seat), so they depend on nothing else.
@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 
 from maple.core.errors import ConfigError, nearest
 from maple.core.kernels import kernel
-from maple.core.rng import Purpose, bounded, key, scramble, stream_next, uniform
+from maple.core.rng import Purpose, key, uniform
 
-__all__ = ["LEARNER", "SNAPSHOT", "OpponentMix", "Seating", "learner_seat"]
+__all__ = ["LEARNER", "PAST", "RIVAL", "RUN", "SNAPSHOT", "OpponentMix", "Seating", "Shares", "learner_seat"]
 
-LEARNER = 0  # a player is 0, 1 + the number of a bot, or SNAPSHOT + the number of a snapshot
+# A player is 0, 1 + the number of a bot, RIVAL + the number of a rival, or SNAPSHOT + the number of a snapshot.
+LEARNER = 0
+RIVAL = 500
 SNAPSHOT = 1000
-_PAST = -1
+PAST = ("latest", "past", "recent", "hard", "even")  # ways to draw from the run's own past
+RUN = "run:"
 _SEATING = int(Purpose.SEATING)
 
 
@@ -33,31 +36,58 @@ class OpponentMix:
 
     @staticmethod
     def parse(text: str, bots: Sequence[str]) -> OpponentMix:
-        """Read `self:0.5,past:0.3,random:0.2`; a name alone weighs 1."""
-        names, weights = [], []
+        """Read `self:0.5,hard:0.3,random:0.1,run:NAME@best:0.1`; a name alone weighs 1."""
+        shares: dict[str, float] = {}
         for part in text.split(","):
-            name, _, weight = part.strip().partition(":")
-            if name not in ("self", "past", *bots):
-                raise ConfigError(f"--opponents: there is no {name!r}; {nearest(name, ('self', 'past', *bots))}")
+            prefix = RUN if part.strip().startswith(RUN) else ""
+            name, colon, weight = part.strip().removeprefix(prefix).rpartition(":")
+            name, weight = prefix + (name if colon else weight), weight if colon else "1"
+            known = ("self", *PAST, *bots)
+            if name == RUN or (name not in known and not prefix):
+                raise ConfigError(f"--opponents: there is no {name!r}; {nearest(name, (*known, 'run:NAME'))}")
+            if name in shares:
+                raise ConfigError(f"--opponents {text}: {name!r} is there twice; add its weights up")
             try:
-                weights.append(float(weight) if weight else 1.0)
+                shares[name] = float(weight)
             except ValueError:
                 raise ConfigError(f"--opponents: the weight of {name!r} is {weight!r}, not a number") from None
-            names.append(name)
-        if min(weights) < 0 or sum(weights) <= 0 or not np.isfinite(sum(weights)):
+        total = sum(shares.values())
+        if min(shares.values()) < 0 or total <= 0 or not np.isfinite(total):
             raise ConfigError(f"--opponents {text}: weights are positive numbers, such as self:0.5,random:0.5")
-        total = sum(weights)
-        return OpponentMix(tuple(names), tuple(weight / total for weight in weights))
+        return OpponentMix(tuple(shares), tuple(weight / total for weight in shares.values()))
+
+    @staticmethod
+    def without_runs(text: str) -> str:
+        """The same opponents but for those of other runs."""
+        return ",".join(part for part in text.split(",") if not part.strip().startswith(RUN)) or "self"
 
     @property
     def bots(self) -> list[str]:
         """The scripted ones, in the order of their numbers."""
-        return [name for name in self.names if name not in ("self", "past")]
+        return [name for name in self.names if name != "self" and name not in PAST and not name.startswith(RUN)]
+
+    @property
+    def runs(self) -> list[str]:
+        """The runs whose agents are rivals, in the order of their numbers."""
+        return [name.removeprefix(RUN) for name in self.names if name.startswith(RUN)]
 
     @property
     def uses_past(self) -> bool:
         """Whether snapshots are wanted."""
-        return "past" in self.names
+        return any(name in PAST for name in self.names)
+
+    @property
+    def only_learner(self) -> bool:
+        """Whether the learner plays every seat of every game."""
+        return self.names == ("self",)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Who is drawn for a seat, and how often."""
+
+    player: NDArray[np.int64]  # (P,)
+    share: NDArray[np.float64]  # (P,) adds up to 1
 
 
 @kernel
@@ -67,35 +97,26 @@ def learner_seat(table, game, seats):
 
 
 @kernel
-def _seat_tables(player, table, game, codes, cumulative, snapshots, seed):
+def _seat_tables(player, table, game, drawn, cumulative, seed):
     """Draw the players of new games. Writes player."""
     seats = player.shape[1]
     for t, g in zip(table, game):
         for seat in range(seats):
-            state = key(seed, _SEATING, t, g, seat, 0, 0)
-            kind = np.searchsorted(cumulative, uniform(state), side="right")
-            code = codes[min(kind, len(codes) - 1)]
-            if code == _PAST:
-                draw = bounded(scramble(stream_next(state)), max(1, len(snapshots)))
-                code = SNAPSHOT + snapshots[draw] if len(snapshots) else LEARNER
+            at = np.searchsorted(cumulative, uniform(key(seed, _SEATING, t, g, seat, 0, 0)), side="right")
+            code = drawn[min(at, len(drawn) - 1)]
             player[t, seat] = LEARNER if seat == learner_seat(t, g, seats) else code
 
 
 class Seating:
     """The players of every table."""
 
-    def __init__(self, mix: OpponentMix, tables: int, seats: int, seed: int) -> None:
-        self.mix = mix
+    def __init__(self, tables: int, seats: int, seed: int) -> None:
         self.player = np.zeros((tables, seats), np.int32)
         self._seed = np.uint64(seed)
-        number = {name: 1 + i for i, name in enumerate(mix.bots)}
-        special = {"self": LEARNER, "past": _PAST}
-        self._codes = np.array([special.get(name, number.get(name, 0)) for name in mix.names], np.int64)
-        self._cumulative = np.cumsum(np.array(mix.weights))
-        self.only_learner = mix.names == ("self",)
 
-    def seat(self, table: NDArray[np.int32], game: NDArray[np.int64], snapshots: Sequence[int]) -> None:
-        """Seat the players of games that begin; no snapshot yet means the learner itself."""
-        if not self.only_learner:
-            numbers = np.array(list(snapshots), np.int64)
-            _seat_tables(self.player, table, game, self._codes, self._cumulative, numbers, self._seed)
+    def seat(self, table: NDArray[np.int32], game: NDArray[np.int64], shares: Shares) -> None:
+        """Seat the players of games that begin."""
+        if len(shares.player) > 1 or shares.player[0] != LEARNER:
+            _seat_tables(self.player, table, game, shares.player, np.cumsum(shares.share), self._seed)
+        else:
+            self.player[table] = LEARNER

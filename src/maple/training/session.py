@@ -24,13 +24,14 @@ from maple.perf.spans import span
 from maple.runs.machine import describe_machine
 from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
-from maple.training.build import AUTO_TABLES, build_trainer, restore_trainer
+from maple.training.build import AUTO_TABLES, build_trainer, checkpoint_rivals, restore_trainer
 from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, load_newest
 from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
 from maple.training.learners import load_weights
 from maple.training.loop import Counters, Trainer, Update
 from maple.training.preflight import check_memory
+from maple.training.seating import OpponentMix
 
 __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 
@@ -153,7 +154,9 @@ def train_run(
         torch.set_num_threads(1)
         with Team(threads) as team:
             with span("build"):
-                trainer = build_trainer(config, make_game(config.name, config.game), team, run.log, run.path, warn)
+                rivals = checkpoint_rivals(checkpoint.state) if checkpoint is not None else None
+                game = make_game(config.name, config.game)
+                trainer = build_trainer(config, game, team, run.log, run.path, warn, rivals)
             with closing(trainer.arena), closing(trainer.learner):
                 if donor is not None:
                     _adopt(trainer, donor, start_from)
@@ -199,6 +202,7 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
             "tables": 4 * game.spec.seats,
             "steps": 1,
             "minutes": None,
+            "opponents": OpponentMix.without_runs(config.opponents),
             "workers": config.workers.model_copy(update={"count": "auto" if game.spec.options else 0}),
             "ppo": config.ppo.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
             "afterstate": config.afterstate.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),

@@ -273,6 +273,37 @@ class Match(ParallelEnv):
         return found
 
 
+class Throw(ParallelEnv):
+    """Rock, paper, scissors once; what a win with each is worth is in `worth`, a loss costs the same."""
+
+    metadata = {"name": "throw"}  # noqa: RUF012
+
+    def __init__(self, worth: tuple[float, float, float] = (1.0, 1.0, 1.0)) -> None:
+        self.possible_agents, self.worth = ["first", "second"], worth
+
+    def observation_space(self, agent: str) -> Any:
+        return spaces.MultiBinary(2)
+
+    def action_space(self, agent: str) -> Any:
+        return spaces.Discrete(3)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        self.agents = list(self.possible_agents)
+        return self._seen(), {agent: {} for agent in self.agents}
+
+    def _seen(self) -> dict[str, Any]:
+        return {agent: np.ones(2, np.int8) for agent in self.agents}
+
+    def step(self, actions: dict[str, int]) -> tuple[Any, Any, Any, Any, Any]:
+        one, other = int(actions["first"]), int(actions["second"])
+        earned = {1: self.worth[one], 2: -self.worth[other]}.get((one - other) % 3, 0.0)
+        everyone, seen = list(self.agents), self._seen()
+        self.agents = []
+        ended = dict.fromkeys(everyone, True)
+        infos = {agent: {} for agent in everyone}
+        return seen, {"first": earned, "second": -earned}, ended, dict.fromkeys(everyone, False), infos
+
+
 class Faulty(Walk):
     """A walk that fails in a way of one's choice, at step `at` of games whose seed is a multiple of `every`."""
 
