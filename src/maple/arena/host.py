@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maple.arena.board import AT, Board
+from maple.arena.board import Board
 from maple.core.errors import GameError
 from maple.core.step import Outcome
 from maple.games.external.locate import make_env
@@ -84,13 +84,13 @@ class Host:
         self._envs = [self._make() for _ in range(count)]
         self.plan: Plan = examine(self._envs[0], name)
 
-    def take(self, board: Board, tables: list[int], first_table: int, tables_per_deal: int, worker: int | None) -> None:
+    def take(self, board: Board, tables: list[int], first_table: int, tables_per_deal: int, at: Any) -> None:
         """Play these tables from now on; every one begins the game that the board says.
 
-        A worker tells by the board which table it is at; there is none in the trainer's own process.
+        `at`, of one number, tells whoever watches which table is being played.
         """
         self._board, self._first, self._per_deal = board, first_table, tables_per_deal
-        self._at: Any = [0] if worker is None else board.control[worker, AT : AT + 1].data
+        self._at = at
         self._deaths = dict.fromkeys(tables, 0)
         self._place_of = {table: place for place, table in enumerate(tables)}
         self._singles: dict[int, SingleTable] = {}

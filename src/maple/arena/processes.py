@@ -21,12 +21,12 @@ from typing import Any
 
 import psutil
 
+from maple.arena.child import FATAL, READY, TAKE
 from maple.arena.memory import SharedBlock
-from maple.arena.worker_main import FATAL, READY, TAKE
 from maple.core.errors import ConfigError, GameError
 from maple.perf import spans
 
-__all__ = ["Keeper", "WorkerProcess"]
+__all__ = ["Keeper", "Watch", "WorkerProcess"]
 
 START_LIMIT_S = 120.0
 FAILED_STARTS = 3  # one after the other, before it is called hopeless
@@ -36,13 +36,15 @@ SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class WorkerProcess:
     """One process: its pipes and its log."""
 
-    def __init__(self, number: int, task: dict[str, Any], block: SharedBlock, log: Callable[[str], None]) -> None:
+    def __init__(
+        self, module: str, number: int, task: dict[str, Any], block: SharedBlock, log: Callable[[str], None]
+    ) -> None:
         self.name = f"worker process {number}"
         self.started = time.monotonic()
         self.ended_because = ""  # why it was killed, where we did it
         own = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "maple.arena.worker_main", str(os.getpid()), block.handle, str(block.size)],
+            [sys.executable, "-m", module, str(os.getpid()), block.handle, str(block.size)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -219,7 +221,26 @@ class Keeper:
             self._starting.remove(process)
 
 
-def resident_mb(pid: int) -> float:
+class Watch:
+    """Kills processes that hang or hold too much memory."""
+
+    def __init__(self, step_limit_s: float, memory_mb: float) -> None:
+        self._step_limit_s, self._memory_mb = step_limit_s, memory_mb
+        self._seen_at: dict[int, tuple[tuple[int, ...], float]] = {}
+
+    def look(self, number: int, process: WorkerProcess, busy: bool, at: tuple[int, ...]) -> None:
+        """Look at the process of a slot; `at` changes with every step that it plays while it is `busy`."""
+        now, state = time.monotonic(), (process.pid, *at)
+        seen, since = self._seen_at.get(number, ((), now))
+        if not busy or state != seen:
+            self._seen_at[number] = (state, now)
+        elif now - since > self._step_limit_s:
+            process.kill(f"hung for {self._step_limit_s:g} s and was killed")
+        if self._memory_mb and _resident_mb(process.pid) > self._memory_mb:
+            process.kill(f"held more than {self._memory_mb:g} MB and was killed")
+
+
+def _resident_mb(pid: int) -> float:
     """The memory that a process holds, or 0 when it is gone."""
     try:
         return float(psutil.Process(pid).memory_info().rss / 2**20)

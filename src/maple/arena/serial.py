@@ -18,7 +18,10 @@ __all__ = ["SerialArena"]
 
 
 class SerialArena:
-    """Tables of an external game, played one after the other."""
+    """Tables of an external game, played one after the other.
+
+    `host` has the envs ready, if somebody made them ahead; `at`, of one number, is told which table is being played.
+    """
 
     def __init__(
         self,
@@ -30,13 +33,15 @@ class SerialArena:
         tables_per_deal: int = 1,
         max_deaths: int = 20,
         log: Callable[[str], None] = lambda _: None,
+        host: Host | None = None,
+        at: Any = None,
     ) -> None:
         self.spec: GameSpec = game.spec
         self.tables = tables
         self._board = Board(bytearray(Board.size(game.spec, tables, 1)), game.spec, tables, 1)
         self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
-        self._host = Host(game.spec.name, game.settings.model_dump(), tables, seed, max_deaths, log)
-        self._host.take(self._board, list(range(tables)), first_table, tables_per_deal, None)
+        self._host = host or Host(game.spec.name, game.settings.model_dump(), tables, seed, max_deaths, log)
+        self._host.take(self._board, list(range(tables)), first_table, tables_per_deal, [0] if at is None else at)
         self._begun = self._any_ended = False
 
     def recv(self) -> Step:

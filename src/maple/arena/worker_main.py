@@ -1,85 +1,36 @@
 """A worker process: hosts envs, plays a half of its tables at each command.
 
 Started as `python -m maple.arena.worker_main`, so that no start method of the parent matters, nothing is pickled and
-torch is never imported. Commands come as bytes on stdin, answers go to what was stdout; whatever an env prints goes to
-stderr, which the parent keeps as its log. End of file on stdin means that the parent is gone.
+torch is never imported.
 """
 
 from __future__ import annotations
 
-import ctypes
-import faulthandler
-import json
 import os
-import signal
 import sys
-import threading
 import time
 from typing import Any
 
-__all__ = ["ENDED", "FATAL", "READY", "TAKE", "main"]
+from maple.arena.child import READY, TAKE, begin_life, give_up, read_bytes, read_message, tell
 
-READY, TAKE, FATAL = b"R", b"T", b"F"  # beside the numbers of halves, which are bytes 0 and 1
-ENDED = (b"\x02", b"\x03")  # the same in answers where a game has ended
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+__all__ = ["ENDED", "main"]
 
-
-def _die_with(parent: int) -> None:
-    """End when the parent does, at whatever moment and whatever this process is doing."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, int(signal.SIGKILL))
-    if os.name == "posix":
-        if os.getppid() != parent:
-            os._exit(1)
-        threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
-
-
-def _watch_parent(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
-
-
-def _read(count: int) -> bytes:
-    """So many bytes of stdin, or fewer at its end."""
-    found = b""
-    while len(found) < count:
-        more = os.read(0, count - len(found))
-        if not more:
-            break
-        found += more
-    return found
-
-
-def _message() -> dict[str, Any]:
-    content = _read(int.from_bytes(_read(4), "little"))
-    return json.loads(content)  # type: ignore[no-any-return]
-
-
-def _own_stdout() -> int:
-    """Take stdout for answers; from now on prints go to stderr."""
-    answers = os.dup(1)
-    os.dup2(2, 1)
-    return answers
+# Commands are the numbers of halves, bytes 0 and 1; answers the same,
+ENDED = (b"\x02", b"\x03")  # or these where a game has ended
 
 
 def main() -> None:
     """Live as a worker."""
     parent, handle, size = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    _die_with(parent)
-    for name in ("SIGINT", "SIGHUP"):  # a Ctrl-C in the terminal is the parent's to answer
-        if name in signal.Signals.__members__:
-            signal.signal(signal.Signals[name], signal.SIG_IGN)
-    answers = _own_stdout()
-    faulthandler.enable()
+    answers = begin_life(parent)
 
     from maple.arena.host import Host
     from maple.core.errors import UserError
     from maple.perf.profiler import child_profile
 
-    task = _message()
+    task = read_message()
     try:
-        host = Host(task["name"], task["arguments"], task["count"], task["seed"], task["max_deaths"], _tell)
+        host = Host(task["name"], task["arguments"], task["count"], task["seed"], task["max_deaths"], tell)
         if host.plan.layout.words != task["view"]:
             raise UserError(
                 f"{task['name']} has other spaces in a worker than in the trainer; make it the same each time"
@@ -89,14 +40,7 @@ def main() -> None:
             _serve(host, answers, handle, size, task)
         host.close()
     except UserError as error:
-        text = str(error).encode()[:4000]
-        os.write(answers, FATAL + len(text).to_bytes(4, "little") + text)
-        sys.exit(2)
-
-
-def _tell(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+        give_up(answers, error)
 
 
 def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]) -> None:
@@ -104,21 +48,22 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
     from maple.perf.spans import IDLE, span
 
     with span("build"):
-        from maple.arena.board import COMMANDS, DONE, PLAYED, Board
+        from maple.arena.board import AT, COMMANDS, DONE, PLAYED, Board
         from maple.arena.memory import SharedBlock
         from maple.arena.patience import Patience
         from maple.games.external.spec import spec_of
     with span(IDLE):
-        code = _read(1)
+        code = read_bytes(1)
     if code != TAKE:
         return
     with span("build"):
         board = Board(SharedBlock.attach(handle, size), spec_of(host.plan), task["tables"], task["workers"])
-        slot = _message()
+        slot = read_message()
         ranges: list[list[int]] = slot["ranges"]
         tables = [table for lo, hi in ranges for table in range(lo, hi)]
         control = board.control[slot["number"]].data
-        host.take(board, tables, slot["first_table"], slot["tables_per_deal"], slot["number"])
+        at = board.control[slot["number"], AT : AT + 1].data
+        host.take(board, tables, slot["first_table"], slot["tables_per_deal"], at)
     done = 0
     for half, (lo, hi) in enumerate(ranges):
         with span("env_reset"):

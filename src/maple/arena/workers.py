@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.board import AT, COMMANDS, DONE, LINE, PLAYED, Board, Ledger
+from maple.arena.child import FATAL
 from maple.arena.host import env_seed
 from maple.arena.memory import SharedBlock
 from maple.arena.patience import Patience
-from maple.arena.processes import Keeper, WorkerProcess, resident_mb
-from maple.arena.worker_main import FATAL
+from maple.arena.processes import Keeper, Watch, WorkerProcess
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
@@ -67,7 +67,7 @@ class WorkerArena:
         self.tables, self.workers = tables, workers
         self.halves = min(halves, tables // workers)
         self._seed, self._per_deal, self._first = seed, tables_per_deal, first_table
-        self._limits = (step_limit_s, memory_mb, max_deaths)
+        self._watch, self._max_deaths = Watch(step_limit_s, memory_mb), max_deaths
         self._log, self._grace_s = log, grace_s
         self._block = SharedBlock(Board.size(game.spec, tables, workers))
         self._board = Board(self._block.buffer, game.spec, tables, workers)
@@ -96,13 +96,12 @@ class WorkerArena:
         self.replaced_s: list[float] = []  # from each death until its tables had their next decisions
         self._past = np.zeros((REMEMBERED, tables, game.spec.seats), np.int32)
         self._sent = [0] * self.halves
-        self._seen_at: dict[int, tuple[tuple[int, ...], float]] = {}
         self._patience = Patience()
         self._row_bytes = 8 * game.spec.view + 8  # of a decision in shared memory: what is seen, reward, action
         self._crowded = workers >= available_cores()  # who looks for an answer then takes a core from whom it waits for
         self._yield = os.sched_yield if sys.platform != "win32" else lambda: time.sleep(0)
         self._task = self._describe_task(game)
-        self._keeper = Keeper(self._start, workers, spares, self._watch)
+        self._keeper = Keeper(self._start, workers, spares, self._look_after)
 
     def _describe_task(self, game: ExternalGame) -> dict[str, Any]:
         """What every worker is told when it starts."""
@@ -111,7 +110,7 @@ class WorkerArena:
             "arguments": game.settings.model_dump(),
             "count": max(len(own) for own in self._tables),
             "seed": self._seed,
-            "max_deaths": self._limits[2],
+            "max_deaths": self._max_deaths,
             "view": game.spec.view,
             "tables": self.tables,
             "workers": self.workers,
@@ -208,7 +207,7 @@ class WorkerArena:
         self.close()
 
     def _start(self, number: int) -> WorkerProcess:
-        return WorkerProcess(number, self._task, self._block, self._log)
+        return WorkerProcess("maple.arena.worker_main", number, self._task, self._block, self._log)
 
     def _begin(self) -> None:
         for number, process in enumerate(self._keeper.several(self.workers)):
@@ -306,7 +305,7 @@ class WorkerArena:
         self.lost_workers += 1
         self._died_at.setdefault(number, time.perf_counter())
         self._deaths[number] += 1
-        if self._deaths[number] > self._limits[2]:
+        if self._deaths[number] > self._max_deaths:
             raise GameError(
                 f"worker {number} of {self.spec.name} died {self._deaths[number]} times without finishing a game; the "
                 f"last time it {how} {repeats}"
@@ -338,23 +337,13 @@ class WorkerArena:
         told = ended.table[ended.outcome != Outcome.LOST] - self._first
         self._deaths[self._worker_of[told]] = 0
 
-    def _watch(self) -> None:
-        """Kill workers that hang or hold too much; the keeper's thread calls this a few times a second."""
-        step_limit_s, memory_mb, _ = self._limits
-        now = time.monotonic()
+    def _look_after(self) -> None:
+        """Look after all workers; the keeper's thread calls this a few times a second."""
         for number, process in enumerate(self._process):
-            if process is None:
-                continue
-            control = self._board.control[number]
-            busy = control[DONE] < control[COMMANDS]
-            state = (process.pid, int(control[AT]), int(control[DONE]))
-            seen, since = self._seen_at.get(number, ((), now))
-            if not busy or state != seen:
-                self._seen_at[number] = (state, now)
-            elif now - since > step_limit_s:
-                process.kill(f"hung for {step_limit_s:g} s and was killed")
-            if memory_mb and resident_mb(process.pid) > memory_mb:
-                process.kill(f"held more than {memory_mb:g} MB and was killed")
+            if process is not None:
+                control = self._board.control[number]
+                busy = bool(control[DONE] < control[COMMANDS])
+                self._watch.look(number, process, busy, (int(control[AT]), int(control[DONE])))
 
 
 def _split(tables: int, workers: int, halves: int) -> list[list[tuple[int, int]]]:

@@ -63,13 +63,13 @@ def record(side: MapleSide) -> tuple[list[Any], list[Keys], float]:
     trainer, views, keys, played = side.trainer, [], [], 0
     saved = trainer.arena.state()
     for _ in range(ROUNDS):
-        step = trainer.arena.recv()
+        step = trainer.here.recv()
         player = None if trainer.league.mix.only_learner else trainer.seating.player[step.keys.table, step.keys.seat]
         acted = trainer.actor.act(step, player)
         views.append(step.view[acted.rows].copy())
         keys.append(step.keys.take(acted.rows))
         played += len(step.keys)
-        trainer.arena.send(acted.action)
+        trainer.here.send(acted.action)
     if not isinstance(trainer.arena, NodeArena):
         trainer.arena.restore(saved)
     return views, keys, played / sum(map(len, views))

@@ -155,7 +155,7 @@ def bench_logging(config: Config, seconds: float, tell: Callable[[str], None]) -
     with ExitStack() as stack:
         logs = {kind: stack.enter_context(make()) for kind, make in kinds.items()}
         side = stack.enter_context(MapleSide(config))
-        arena = side.trainer.arena = _LoggedArena(side.trainer.arena)
+        arena = side.trainer.arena = _LoggedArena(side.trainer.here)
 
         def told(log: Log | None, level: str) -> Callable[[Update], None]:
             def after_update(update: Update) -> None:

@@ -33,7 +33,7 @@ def bench_roofline(config: Config, seconds: float) -> dict[str, Any]:
     slice_s = seconds / (4 * ROUNDS)
     parts: dict[str, list[float]] = {"game": [], "inference": [], "learning": [], "loop": []}
     with MapleSide(config) as side:
-        trainer, arena = side.trainer, side.trainer.arena
+        trainer, arena = side.trainer, side.trainer.here
         side.slice(2.0)
         views, keys, played_per_row = record(side)
         bot = make_game(config.name, config.game).bot("random")

@@ -57,6 +57,7 @@ def _add_commands() -> None:
     app.command("doctor")(doctor.doctor)
     bench.app.command("balance")(balance.balance)
     bench.app.command("train")(bench_learning.train)
+    bench.app.command("actors")(bench_learning.actors)
     bench.app.command("league")(bench_learning.league)
     bench.app.command("replay")(bench_learning.replay)
     app.add_typer(bench.app, name="bench")

@@ -1,4 +1,4 @@
-"""`maple bench train`, `league` and `replay`: learning end to end, against whom, and what it remembers."""
+"""`maple bench train`, `actors`, `league` and `replay`: learning end to end, where, against whom, from what."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import typer
 from maple.bench.measure import machine_lock
 from maple.cli.measuring import SecondsOption, bench_config, show
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
-from maple.cli.output import notes
+from maple.cli.output import notes, print_json
 from maple.cli.sitting import compile_kernels
 from maple.core.errors import ConfigError, nearest
 
-__all__ = ["league", "replay", "train"]
+__all__ = ["actors", "league", "replay", "train"]
 
 PEERS = ("sb3", "sb3-recurrent")
 RECIPES: dict[str, dict[str, Any]] = {
@@ -76,6 +76,35 @@ def train(
     with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
         found = bench_train(config, seconds, make_peer)
     show(f"training {game}", found, json)
+
+
+def actors(
+    step_cost_us: Annotated[
+        float | None, typer.Option(min=0, help="What a step of the env burns [default: 0, 10, 50, 200 and 1000].")
+    ] = None,
+    envs: Annotated[int, typer.Option(min=1, help="Envs side by side.")] = 32,
+    count: Annotated[int, typer.Option("--actors", min=1, help="Actor processes.")] = 2,
+    seconds: SecondsOption = 20.0,
+    settings: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Where the network decides: actors beside the envs against the trainer, by the cost of an env's step.
+
+    The same training both ways, in turns, on an env of known cost.
+    - `maple bench actors --step-cost-us 50`
+    - `maple bench actors --set net.hidden=[256,256]`
+    """
+    from maple.bench.actors import bench_actors
+    from maple.bench.arena import STEP_COSTS_US
+
+    costs = STEP_COSTS_US if step_cost_us is None else (step_cost_us,)
+    with machine_lock(notes.print), notes.status("measuring actors"):
+        results = bench_actors(costs, envs, count, settings or [], seconds, notes.print)
+    if json:
+        print_json({"results": results} if step_cost_us is None else results[0])
+        return
+    for found in results:
+        show(f"envs of {found['step_cost_us']:g} µs a step", found, json)
 
 
 def league(

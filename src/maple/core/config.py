@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from maple.core.errors import ConfigError, nearest
 
 __all__ = [
+    "ActorConfig",
     "AfterstateConfig",
     "Config",
     "DqnConfig",
@@ -202,6 +203,13 @@ class WorkerConfig(_Section):
     max_deaths: int = Field(20, ge=0, description="of one worker or table without a finished game, before the run ends")
 
 
+class ActorConfig(_Section):
+    """Processes that play envs of the user's own and decide there, with weights from the trainer."""
+
+    count: int = Field(0, ge=0, description="0 for none: the trainer decides")
+    lag: int = Field(1, ge=0, le=8, description="updates by which the weights that play are behind those that learn")
+
+
 class SnapshotConfig(_Section):
     """The run's own past, for opponents that are drawn from it."""
 
@@ -263,6 +271,7 @@ class Config(_Section):
     league: LeagueConfig = LeagueConfig()
     log: LogConfig = LogConfig()
     workers: WorkerConfig = WorkerConfig()
+    actors: ActorConfig = ActorConfig()
 
     @property
     def horizon(self) -> int:

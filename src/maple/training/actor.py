@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from maple.core.step import Keys, Step
+from maple.core.step import Ended, Keys, Step
 from maple.core.threads import Team
 from maple.games.contract import Bot
 from maple.nets.memory import Memory
@@ -60,6 +60,23 @@ class Actor:
             with span("enemy_turn"):
                 action[theirs] = self._others(code, step.view[theirs], step.keys.take(theirs))
         return Acted(action, rows, choice)
+
+    def beyond(self, ended: Ended) -> NDArray[np.float32]:
+        """What each seat of a truncated game could still expect, by the policy's own judgement."""
+        views = ended.last_view  # (K, seats, V)
+        flat = views.reshape(-1, views.shape[2])
+        rows = np.flatnonzero(flat.any(axis=1))
+        if not len(rows):
+            return np.zeros((*views.shape[:2], 1), np.float32)
+        game, seat = np.divmod(rows, views.shape[1])
+        at = ended.cut[game]
+        later = np.ones(len(rows), np.int32)  # not a game's first decision: what was remembered counts
+        keys = Keys(ended.table[at], ended.game[at], seat.astype(np.int8), later)
+        with span("agent_value_calculation"):
+            judged = self.policy.choose(flat[rows], keys, self._seed, True, self.memory).value
+        value = np.zeros((len(flat), judged.shape[1]), np.float32)
+        value[rows] = judged
+        return value.reshape(*views.shape[:2], -1)
 
     def _others(self, code: int, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
         if code >= RIVAL:

@@ -29,6 +29,7 @@ from maple.nets.seen import Seen
 from maple.nets.sequence import SequencePolicy
 from maple.perf.spans import span
 from maple.training.actor import Actor
+from maple.training.fleet.fleet import Fleet
 from maple.training.league import League
 from maple.training.learners import (
     AfterstateLearner,
@@ -51,9 +52,13 @@ __all__ = ["AUTO_TABLES", "build_trainer", "checkpoint_rivals", "restore_trainer
 AUTO_TABLES = 1024
 
 
-def make_training_arena(config: Config, game: Game, team: Team, log: Callable[[str], None]) -> Arena:
+def make_training_arena(config: Config, game: Game, net: Net, team: Team, log: Callable[[str], None]) -> Arena | Fleet:
     """The tables that a run plays at."""
     tables = config.tables or AUTO_TABLES
+    if config.actors.count and isinstance(game, ExternalGame):
+        return Fleet(config, game, tables, net, log)
+    if config.actors.count:
+        raise ConfigError(f"actors play envs of your own; {config.name} is played by threads: leave actors.count at 0")
     if isinstance(game, ExternalGame):
         limits = config.workers
         return external_arena(
@@ -175,7 +180,7 @@ def build_trainer(
     net = make_policy(config, Seen(game, team, pinned), device)
     learner = make_learner(config, game, net, folder, warn)
     with span("env_reset"):
-        arena = make_training_arena(config, game, team, log)
+        arena = make_training_arena(config, game, net, team, log)
     return Trainer(
         arena=arena,
         actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed, nets),
@@ -183,7 +188,6 @@ def build_trainer(
         seating=Seating(tables, spec.seats, config.seed),
         league=League(mix, config.snapshots, config.league),
         budget=Budget(config.steps, config.minutes),
-        seed=config.seed,
         horizon=config.horizon,
         rivals=rivals,
     )

@@ -15,15 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.base import Arena
-from maple.core.step import Ended, Keys, Outcome, Step
+from maple.core.errors import ConfigError
+from maple.core.step import Ended, Outcome, Step
 from maple.perf.spans import span
 from maple.training.actor import Acted, Actor
+from maple.training.fleet.fleet import Fleet
 from maple.training.league import League
 from maple.training.learners import Learner, frozen_copy
 from maple.training.rivals import Rival
 from maple.training.seating import LEARNER, SNAPSHOT, Seating, learner_seat
 
 __all__ = ["Budget", "Counters", "Round", "Trainer", "Update"]
+
+
+Finished = tuple[NDArray[Any], NDArray[np.int64]]  # the figures of games, and a seat of each that the learner had
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +86,23 @@ class Round:
 class Trainer:
     """One run's moving parts."""
 
-    arena: Arena
+    arena: Arena | Fleet  # of actors, who play and decide by themselves
     actor: Actor
     learner: Learner
     seating: Seating
     league: League
     budget: Budget
-    seed: int
     horizon: int  # decisions between two reports; learners that learn more often do so in rounds
     rivals: Sequence[Rival] = ()  # agents of other runs, by their numbers as players
     clock: Callable[[], float] = time.monotonic
     counters: Counters = field(default_factory=Counters)
+
+    @property
+    def here(self) -> Arena:
+        """The arena where the trainer itself decides."""
+        if isinstance(self.arena, Fleet):
+            raise ConfigError("this is measured where the trainer decides; set actors.count=0")
+        return self.arena
 
     def run(self, after_update: Callable[[Update], bool]) -> None:
         """Train until the budget is spent or `after_update` answers False."""
@@ -116,7 +127,7 @@ class Trainer:
         with span("update"):
             figures = self.learner.update(self.counters.updates, self.progress())
             self.learner.memory.carry()
-            figures |= self._remember()
+            figures |= self._remember() | self._lag()
         self.counters.updates += 1
         self.counters.minibatches += int(figures["minibatches"])
         return Round(figures, games, seats, played - started, self.clock() - played)
@@ -137,22 +148,39 @@ class Trainer:
     def collect(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Play until learning is due; returns the games that ended and a seat of each that the learner had."""
         self._seat_first_games()
-        games: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        arena = self.arena
+        games = self._fetch(arena) if isinstance(arena, Fleet) else self._play(arena)
+        ended, seats = (np.concatenate(column) for column in zip(*games, strict=True))
+        return ended, seats
+
+    def _fetch(self, fleet: Fleet) -> list[Finished]:
+        """Take over what actors have played; returns the games that ended in each round."""
+        games: list[Finished] = []
+        for played in fleet.collect(self.learner.policy, self.counters.updates):
+            with span("rollout_store"):
+                games.append(self._finish(played.ended, played.judged))
+                about = (played.table, played.seat, played.reward, played.view)
+                self.learner.memory.add(*about, played.choice)
+                self.counters.steps += len(played.table)
+        return games
+
+    def _play(self, arena: Arena) -> list[Finished]:
+        """Play until the memory is full; returns the games that ended in each round."""
+        games: list[Finished] = []
         while not self.learner.memory.full:
             with span("env_observe"):
-                step = self.arena.recv()
+                step = arena.recv()
             with span("rollout_store"):
-                games.append(self._finish(step.ended))
+                games.append(self._finish(step.ended, self.actor.beyond))
                 player = None if self.league.mix.only_learner else self.seating.player[step.keys.table, step.keys.seat]
             with span("agent_action_selection"):
                 acted = self.actor.act(step, player)
             with span("rollout_store"):
                 self._store(step, acted)
             with span("env_step"):
-                self.arena.send(acted.action)
+                arena.send(acted.action)
             self.counters.steps += len(acted.rows)
-        ended, seats = (np.concatenate(column) for column in zip(*games, strict=True))
-        return ended, seats
+        return games
 
     def _store(self, step: Step, acted: Acted) -> None:
         """Keep the learner's rows."""
@@ -174,9 +202,9 @@ class Trainer:
             tables = np.arange(self.arena.tables, dtype=np.int32)
             self.seating.seat(tables, np.zeros(self.arena.tables, np.int64), self.league.shares)
 
-    def _finish(self, ended: Ended) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _finish(self, ended: Ended, beyond: Callable[[Ended], NDArray[np.float32]]) -> Finished:
         """Close what ended games left open and seat the next ones; returns their figures and a learner's seat."""
-        self.learner.memory.finish(ended, self._beyond)
+        self.learner.memory.finish(ended, beyond)
         whole, player = ended.outcome != Outcome.LOST, self.seating.player[ended.table]
         self.league.note(player[whole], ended.figures["score"][whole][:, : player.shape[1]])
         seats = np.argmax(player == LEARNER, axis=1)
@@ -187,23 +215,6 @@ class Trainer:
         self.counters.lost += int((ended.outcome == Outcome.LOST).sum())
         return ended.figures, seats
 
-    def _beyond(self, ended: Ended) -> NDArray[np.float32]:
-        """What each seat of a truncated game could still expect, by the policy's own judgement."""
-        views = ended.last_view  # (K, seats, V)
-        flat = views.reshape(-1, views.shape[2])
-        rows = np.flatnonzero(flat.any(axis=1))
-        if not len(rows):
-            return np.zeros((*views.shape[:2], 1), np.float32)
-        game, seat = np.divmod(rows, views.shape[1])
-        at = ended.cut[game]
-        later = np.ones(len(rows), np.int32)  # not a game's first decision: what was remembered counts
-        keys = Keys(ended.table[at], ended.game[at], seat.astype(np.int8), later)
-        with span("agent_value_calculation"):
-            judged = self.learner.policy.choose(flat[rows], keys, self.seed, True, self.actor.memory).value
-        value = np.zeros((len(flat), judged.shape[1]), np.float32)
-        value[rows] = judged
-        return value.reshape(*views.shape[:2], -1)
-
     def _remember(self) -> dict[str, float]:
         """Count results, and take a snapshot if one is due."""
         cause = self.league.settle(self.counters.steps)
@@ -211,6 +222,10 @@ class Trainer:
         if cause is not None:
             self.take_snapshot(cause)
         return {} if rate is None else {"pool_win_rate": rate}
+
+    def _lag(self) -> dict[str, float]:
+        """How many updates the weights that played were behind those that learned."""
+        return {"policy_lag": self.arena.lag} if isinstance(self.arena, Fleet) else {}
 
     def take_snapshot(self, cause: str) -> None:
         """Freeze the learner, after an update; snapshots that are neither drawn from nor in a game are dropped."""

@@ -56,11 +56,15 @@ def estimate(config: Config, game: Game) -> Need:
     else:
         width = spec.options.state_width if spec.options else 0
         encoding = rows * 2 * (width + 1)
+    actors = config.actors.count
+    if actors:
+        memory += (config.actors.lag + 1) * rows * row  # blocks on their way
     return Need(
         tables=tables * (_table_size(game) + view + 64 + 4 * spec.seats * _remembered(config)),
         memory=memory,
         network=4 * _weights(config, spec) * (3 + threads + (config.algo == "dqn") + _frozen(config, spec)),
         encoding=encoding,
+        process=PROCESS * (actors + 2 if actors else 1),  # and one that stands by
     )
 
 

@@ -40,7 +40,7 @@ FREE_TO_CHANGE = (
     *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate"),
     *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard"),
     *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
-    *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths"),
+    *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths", "actors.count"),
 )
 # Enough to have every kernel compiled.
 SMALL_DQN = {

@@ -1,0 +1,80 @@
+"""What every process that an arena starts does first, and how it hears of its tasks.
+
+Commands come as bytes on stdin, answers go to what was stdout; whatever an env prints goes to stderr, which the parent
+keeps as its log. End of file on stdin means that the parent is gone. Nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+__all__ = ["FATAL", "READY", "TAKE", "begin_life", "give_up", "read_bytes", "read_message", "tell"]
+
+READY, TAKE, FATAL = b"R", b"T", b"F"
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+def begin_life(parent: int) -> int:
+    """Die with the parent, leave Ctrl-C to it, take stdout for answers; returns where they go."""
+    _die_with(parent)
+    for name in ("SIGINT", "SIGHUP"):  # a Ctrl-C in the terminal is the parent's to answer
+        if name in signal.Signals.__members__:
+            signal.signal(signal.Signals[name], signal.SIG_IGN)
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    faulthandler.enable()
+    return answers
+
+
+def _die_with(parent: int) -> None:
+    """End when the parent does, at whatever moment and whatever this process is doing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, int(signal.SIGKILL))
+    if os.name == "posix":
+        if os.getppid() != parent:
+            os._exit(1)
+        threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
+
+
+def _watch_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+
+
+def read_bytes(count: int) -> bytes:
+    """So many bytes of stdin, or fewer at its end."""
+    found = b""
+    while len(found) < count:
+        more = os.read(0, count - len(found))
+        if not more:
+            break
+        found += more
+    return found
+
+
+def read_message() -> dict[str, Any]:
+    """A message of the parent's."""
+    content = read_bytes(int.from_bytes(read_bytes(4), "little"))
+    return json.loads(content)  # type: ignore[no-any-return]
+
+
+def tell(text: str) -> None:
+    """Say something for the run's log."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def give_up(answers: int, error: Exception) -> None:
+    """End the process, and with it the run, with a sentence for the user."""
+    text = str(error).encode()[:4000]
+    os.write(answers, FATAL + len(text).to_bytes(4, "little") + text)
+    sys.exit(2)

@@ -1,0 +1,166 @@
+"""Actors: the same play as in the trainer, decision for decision; and nothing that happens to one ends a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from maple.core.config import Config
+from maple.core.errors import ConfigError, GameError
+from maple.core.sources import load_config
+from maple.core.threads import Team
+from maple.games import make_game
+from maple.training.build import build_trainer, restore_trainer, trainer_state
+from maple.training.fleet.fleet import Fleet
+from maple.training.learners import weights_of
+from maple.training.loop import Round, Trainer
+
+HERE = "tests.games.external.envs"
+SMALL = [
+    *("algo=ppo", "ppo.policy=index", "ppo.horizon=128", "ppo.minibatch=32", "ppo.epochs=2", "net.hidden=[16, 16]"),
+    *("tables=8", "workers.count=0"),
+]
+
+
+def _config(env: str, *settings: str) -> Config:
+    return load_config(f"{HERE}:{env}", settings=[*SMALL, *settings], flags={"steps": 10**9})
+
+
+@pytest.fixture(autouse=True)
+def _few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no actor dies, nobody has to stand by."""
+    if "dies" not in request.node.name:
+        monkeypatch.setattr("maple.training.fleet.fleet.SPARES", 0)
+
+
+@contextmanager
+def _trainer(config: Config, team: Team, log: list[str] | None = None) -> Iterator[Trainer]:
+    messages = [] if log is None else log
+    trainer = build_trainer(config, make_game(config.name, config.game), team, messages.append)
+    try:
+        yield trainer
+    finally:
+        trainer.arena.close()
+        trainer.learner.close()
+
+
+def _actors() -> list[psutil.Process]:
+    return [p for p in psutil.Process().children(recursive=True) if "fleet.actor_main" in " ".join(p.cmdline())]
+
+
+def _told(rounds: list[Round]) -> list[tuple[Any, ...]]:
+    return [(done.figures["policy_loss"], done.figures["entropy"], done.games.tolist()) for done in rounds]
+
+
+def test_actors_without_lag_train_the_same_network_bit_for_bit(team: Team) -> None:
+    with _trainer(_config("Walk", "env.limit=9"), team) as alone:
+        expected = _told([alone.round() for _ in range(4)])
+        weights = weights_of(alone.learner.policy)
+    with _trainer(_config("Walk", "env.limit=9", "actors.count=2", "actors.lag=0"), team) as trainer:
+        assert _told([trainer.round() for _ in range(4)]) == expected
+        found = weights_of(trainer.learner.policy)
+        assert trainer.counters.steps == alone.counters.steps
+    assert all(np.array_equal(found[name], weights[name]) for name in weights)
+    assert not _actors()
+
+
+def test_opponents_sit_where_they_would_without_actors(team: Team) -> None:
+    mix = "opponents=self:0.3,random:0.7"
+    played: list[dict[tuple[int, int], list[Any]]] = []
+    for extra in ((), ("actors.count=2",)):
+        with _trainer(_config("Nim", "env.limit=6", mix, *extra), team) as trainer:
+            streams: dict[tuple[int, int], list[Any]] = {}
+            add = trainer.learner.memory.add
+
+            def noted(
+                table: Any, seat: Any, reward: Any, view: Any, choice: Any, into: Any = streams, on: Any = add
+            ) -> None:
+                for row, where in enumerate(zip(table.tolist(), seat.tolist(), strict=True)):
+                    did = (int(choice.action[row]), float(choice.log_prob[row]))
+                    into.setdefault(where, []).append((view[row].tobytes(), reward[row].tolist(), *did))
+                on(table, seat, reward, view, choice)
+
+            trainer.learner.memory.add = noted  # type: ignore[method-assign]
+            trainer.learner.begin(0, 0.0)
+            games, seats = trainer.collect()
+            assert len(games) == len(seats) > 8
+            played.append(streams)
+    ours, theirs = played
+    assert ours.keys() == theirs.keys()
+    for where, stream in ours.items():
+        both = min(len(stream), len(theirs[where]))
+        assert both > 3
+        assert stream[:both] == theirs[where][:both]
+
+
+def test_an_actor_that_dies_or_hangs_loses_its_games_alone(team: Team) -> None:
+    log: list[str] = []
+    config = _config("Walk", "env.limit=9", "actors.count=2", "workers.step_limit_s=1")
+    with _trainer(config, team, log) as trainer:
+        fleet = trainer.arena
+        assert isinstance(fleet, Fleet)
+        lags = [trainer.round().figures["policy_lag"] for _ in range(3)]
+        assert lags == [0.0, 1.0, 1.0]
+        fleet.settle()
+        first, second = fleet.pids
+        os.kill(first, signal.SIGKILL)
+        for _ in range(3):
+            trainer.round()
+        assert trainer.counters.lost == 4
+        assert fleet.pids[1] == second
+        assert any("actor 0" in line and "died by SIGKILL" in line and "its 4 games are lost" in line for line in log)
+        fleet.settle()
+        os.kill(second, signal.SIGSTOP)
+        for _ in range(3):
+            trainer.round()
+        assert trainer.counters.lost == 8
+        assert any("actor 1" in line and "hung for 1 s" in line for line in log)
+        assert trainer.counters.steps == 9 * 128
+        assert fleet.lost_actors == 2
+        state, weights = trainer_state(trainer), weights_of(trainer.learner.policy)
+        updates = trainer.counters.updates
+    assert not _actors()
+    with _trainer(config, team) as again:
+        restore_trainer(again, weights, state)
+        again.counters.updates, again.counters.steps = updates, 9 * 128
+        again.round()
+        assert again.counters.lost == 8  # games in flight cannot be saved
+        assert again.counters.steps == 10 * 128
+
+
+def test_an_env_that_always_fails_ends_the_run(team: Team) -> None:
+    config = _config("Faulty", "env.fault=raise", "env.every=1", "env.at=1", "actors.count=1", "workers.max_deaths=3")
+    with _trainer(config, team) as trainer, pytest.raises(GameError, match=r"failed 4 times at table \d+ without"):
+        trainer.round()
+    dies = _config("Faulty", "env.fault=exit", "env.every=1", "env.at=1", "actors.count=1", "workers.max_deaths=1")
+    with (
+        _trainer(dies, team) as trainer,
+        pytest.raises(GameError, match=r"actor 0 of .* died 2 times without finishing"),
+    ):
+        trainer.round()
+
+
+@pytest.mark.parametrize(
+    ("env", "settings", "words"),
+    [
+        ("Walk", ["algo=dqn", "dqn.policy=index"], "--algo dqn does not learn from; use ppo"),
+        ("Nim", ["opponents=self:0.5,past:0.5"], "cannot be played by them"),
+    ],
+)
+def test_what_actors_cannot_do_is_said(team: Team, env: str, settings: list[str], words: str) -> None:
+    config = _config(env, "actors.count=2", *settings)
+    with pytest.raises(ConfigError, match=words):
+        build_trainer(config, make_game(config.name, config.game), team)
+
+
+def test_native_games_have_no_actors(team: Team) -> None:
+    config = load_config("ofc", settings=["actors.count=2", "tables=16"], flags={"steps": 1})
+    with pytest.raises(ConfigError, match=r"ofc is played by threads: leave actors\.count at 0"):
+        build_trainer(config, make_game("ofc", config.game), team)
