@@ -25,6 +25,18 @@ def test_a_row_an_update_also_after_a_resume(tmp_path: Path) -> None:
     assert [float(row["figures.loss"]) for row in rows] == [1, 1 / 2, 1 / 3, 1 / 4]
 
 
+def test_a_figure_that_comes_later_gets_a_column(tmp_path: Path) -> None:
+    for steps in ((1, 2), (3, 4)):
+        recorder = Recorder(tmp_path, steps[0], as_csv=True, tensorboard=False, warn=pytest.fail)
+        for step in steps:
+            recorder.add(step, {**_record(step), **({"probe": {"points": step}} if step % 2 == 0 else {})})
+        recorder.close()
+    rows = list(csv.DictReader((tmp_path / "progress.csv").read_text().splitlines()))
+    assert [row["probe.points"] for row in rows] == ["", "2", "", "4"]
+    assert [row["steps"] for row in rows] == ["1", "2", "3", "4"]
+    assert {path.name for path in tmp_path.iterdir()} == {"progress.csv"}
+
+
 def test_tensorboard_reads_what_was_written(tmp_path: Path) -> None:
     reading = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator", reason="TensorBoard is not installed"

@@ -9,24 +9,23 @@ import numpy as np
 import pytest
 
 from maple.core.config import LeagueConfig, SnapshotConfig
-from maple.core.errors import CheckpointError, ConfigError, RunError
+from maple.core.errors import CheckpointError
 from maple.core.sources import load_config
 from maple.core.step import Keys, Step
 from maple.core.threads import Team
-from maple.games import entry, make_game
+from maple.games import make_game
 from maple.nets.memory import Memory
 from maple.nets.policy import Choice
 from maple.runs.store import RunFolder
 from maple.training.actor import Actor
 from maple.training.build import build_trainer
 from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint
-from maple.training.league import League
+from maple.training.league import CAUSES, League
 from maple.training.league_records import Records
 from maple.training.learners import frozen_copy
 from maple.training.seating import LEARNER, PAST, RIVAL, SNAPSHOT, OpponentMix
 from maple.training.session import Progress, train_run
 
-NIM = "tests.games.external.envs:Nim"
 TINY = [
     *("tables=48", "net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=128", "probe_every_s=0"),
     *("optimizer.schedule=constant", "game.fantasyland=off"),
@@ -128,8 +127,35 @@ def test_snapshots_are_due_by_schedule_and_by_gate() -> None:
     assert _league("random", every_steps=10).settle(100) is None
 
 
+def test_exploiters_are_in_the_pool_and_change_no_schedule() -> None:
+    league = _league("latest:0.5,past:0.5", keep=2, every_steps=1_000, exploiter_every=2)
+    due = []
+    for steps in (1_000, 2_000, 3_000, 4_000, 5_000, 6_000):
+        assert league.settle(steps - 1) is None
+        assert league.settle(steps) == "schedule"
+        league.freeze(steps, "schedule")
+        due.append(league.exploiter_is_due)
+        if league.exploiter_is_due:
+            league.admit(steps, games=10, wins=7)
+    assert due == [False, True] * 3
+    assert [league.taken[number].name for number in league.pool] == [
+        "exploiter@4000",
+        "@5000",
+        "@6000",
+        "exploiter@6000",
+    ]
+    share = dict(zip((league.shares.player - SNAPSHOT).tolist(), league.shares.share.tolist(), strict=True))
+    assert share == pytest.approx(dict(zip(league.pool, (0.125, 0.125, 0.625, 0.125), strict=True)))
+    at = {name: row for row, name in enumerate(league.names)}
+    newest = at["exploiter@6000"]
+    assert league.records.win_rate(np.array([newest])) == pytest.approx([4 / 12])  # the learner is what it beat
+    assert league.records.games[newest].tolist() == [10.0 if row in (0, at["@6000"]) else 0.0 for row in range(len(at))]
+    assert league.records.wins[newest, at["@6000"]] == 7
+    assert league.records.wins[at["@6000"], newest] == 3
+
+
 def test_every_policy_in_play_takes_one_pass_and_rows_get_their_own(team: Team) -> None:
-    config = load_config("ofc", settings=[*TINY, "algo=ppo"], flags={"steps": 1})
+    config = load_config("ofc", settings=TINY, flags={"steps": 1})
     trainer = build_trainer(config, make_game("ofc", config.game), team)
     nets = [trainer.learner.policy]
     for number in range(4):
@@ -206,35 +232,19 @@ def test_a_league_resumes_bit_for_bit_even_without_its_rival(tmp_path: Path) -> 
     _run(tmp_path, "other", 1500, "seed=9")
     mix = "opponents=self:0.2,hard:0.3,recent:0.2,random:0.1,run:other:0.2"
     more = [mix, "snapshots.every_steps=2000", "snapshots.keep=2", "league.gate=0.5", "league.gate_steps=720"]
-    more.append("league.window=20")
-    whole = _run(tmp_path, "whole", 9000, *more)
+    more += ["league.window=20", "league.exploiter_every=2", "league.exploiter_steps=720"]
+    whole = _run(tmp_path, "whole", 7500, *more)
     _run(tmp_path, "halves", 4000, *more)
     shutil.rmtree(tmp_path / "other")
-    halves = _run(tmp_path, "halves", 9000, *more)
-    assert len(whole.state["league/steps"]) > 3
+    halves = _run(tmp_path, "halves", 7500, *more)
+    causes = [CAUSES[cause] for cause in whole.state["league/cause"]]
+    assert len(causes) > 5
+    assert causes.count("exploiter") >= 2
     assert whole.state["league/games"].any()
     for left, right in ((whole.weights, halves.weights), (whole.state, halves.state)):
         assert left.keys() == right.keys()
         for name in left:
             assert np.array_equal(left[name], right[name]), name
-
-
-def test_rivals_that_do_not_fit_get_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="there is no run 'nobody'"):
-        _run(tmp_path, "run", 720, "opponents=run:nobody")
-    _run(tmp_path, "poker", 720)
-    small = ["tables=16", "ppo.horizon=64", "ppo.minibatch=32", "threads=1", "workers.count=0", "probe_every_s=0"]
-
-    def nim(name: str, *more: str) -> None:
-        config = load_config(NIM, None, [*small, *more], entry(NIM).defaults, {"steps": 64})
-        train_run(config, RunFolder(tmp_path / name), _go_on)
-
-    nim("short", "env.sticks=5")
-    with pytest.raises(ConfigError, match=r"run:poker: that run plays ofc, not tests"):
-        nim("run", "opponents=run:poker")
-    with pytest.raises(ConfigError, match="run:short: that run was trained with game options"):
-        nim("run", "opponents=run:short")
-    nim("run", "opponents=run:short", "env.sticks=5")
 
 
 def test_a_checkpoint_from_before_leagues_says_so() -> None:

@@ -93,7 +93,7 @@ class LiveTraining:
 
 def line_of(now: Mapping[str, Any]) -> str:
     """One line of figures, from a progress or from its record."""
-    game, probe = now["game"], now["probe"]
+    game, probe, figures = now["game"], now["probe"], now["figures"]
     parts = [
         f"{now['steps'] / 1e6:.2f} M steps",
         f"{now['steps_per_s']:,.0f} steps/s",
@@ -104,6 +104,8 @@ def line_of(now: Mapping[str, Any]) -> str:
     if "win_rate" in game:
         parts.append(f"wins {game['win_rate']:.1%}")
     parts += [f"{name} {game[name]:,.2f}" for name in ("return", "points_per_game") if name in game]
+    if "pool_win_rate" in figures:
+        parts.append(f"beats its past {figures['pool_win_rate']:.1%}")
     if "points_per_hand" in probe:
         parts.append(f"{probe['points_per_hand']:+.1f} points a hand against random")
     return "  ".join(parts)

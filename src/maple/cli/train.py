@@ -119,6 +119,7 @@ def train(
     - `maple train showdown --format gen9randombattle --minutes 60`
     """
     from maple.training.checkpoint import find_checkpoint
+    from maple.training.rivals import check_rivals
 
     flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     flags |= {"evaluate": evaluate, "workers": worker_flag(workers)}
@@ -135,6 +136,8 @@ def train(
         perf_every=perf_every,
         quiet=json,
     )
+    if company.storage is None and not folder.checkpoints.is_dir():  # else its rivals may be in its checkpoint
+        check_rivals(config, base)
     if detach:
         return go_on_alone(folder, json)
     return _tell(sit(config, folder, company), price_per_hour, json)

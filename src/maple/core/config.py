@@ -227,6 +227,8 @@ class LeagueConfig(_Section):
     window: int = Field(2000, ge=1, description="results against one opponent after which older ones count half")
     hardness: float = Field(2.0, ge=0, description="`hard` opponents weigh as their win rate to this power")
     half_life: float = Field(2.0, gt=0, description="snapshots of age after which `recent` ones weigh half")
+    exploiter_every: int = Field(0, ge=0, description="snapshots after which an exploiter is trained; 0 for none")
+    exploiter_steps: int = Field(100_000, ge=1, description="decisions that an exploiter learns from")
 
 
 class LogConfig(_Section):

@@ -22,7 +22,7 @@ def tensorboard_is_there() -> bool:
 
 
 class _Csv:
-    """`progress.csv`: a row per update, the columns of the first one."""
+    """`progress.csv`: a row per update; a figure that is first told later gets a column from then on."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,13 +32,25 @@ class _Csv:
                 self._columns = next(csv.reader(file), [])
 
     def write(self, _step: int, figures: Mapping[str, Any]) -> None:
-        new = not self._columns
-        self._columns = self._columns or list(figures)
+        new = [name for name in figures if name not in self._columns]
+        if new:
+            self._widen([*self._columns, *new])
         with self._path.open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow([figures.get(name, "") for name in self._columns])
+
+    def _widen(self, columns: list[str]) -> None:
+        """Write the file anew with these columns, whole or not at all; rows from before have nothing in new ones."""
+        part = self._path.with_name(f".{self._path.name}.part")
+        with part.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            if new:
-                writer.writerow(self._columns)
-            writer.writerow([figures.get(name, "") for name in self._columns])
+            writer.writerow(columns)
+            if self._columns:
+                with self._path.open(newline="", encoding="utf-8") as before:
+                    rows = csv.reader(before)
+                    next(rows)
+                    writer.writerows([*row, *[""] * (len(columns) - len(row))] for row in rows)
+        part.replace(self._path)
+        self._columns = columns
 
     def close(self) -> None:
         """Nothing is open between rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from maple.arena.base import Arena
 from maple.arena.choose import external_arena
 from maple.arena.open import open_arena
-from maple.core.config import Config
+from maple.core.config import Config, LeagueConfig
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
@@ -42,7 +43,7 @@ from maple.training.learners import (
     make_policy,
     weights_of,
 )
-from maple.training.loop import Budget, Trainer
+from maple.training.loop import Budget, Exploiter, Trainer
 from maple.training.networks import choose_device
 from maple.training.rivals import Rival, find_rivals, rival_nets, rival_state, stored_rivals
 from maple.training.seating import OpponentMix, Seating
@@ -175,12 +176,21 @@ def build_trainer(
     if rivals is None:
         rivals = find_rivals(mix.runs, folder.parent if folder else None)
     nets = rival_nets(rivals, config.name, game, team)
+    if config.league.exploiter_every and not mix.uses_past:
+        raise ConfigError(
+            f"league.exploiter_every adds to a pool that --opponents {config.opponents} never draws from; "
+            "let them draw from it, such as self:0.5,hard:0.5"
+        )
     device = choose_device(config)
     pinned = device.type == "cuda" and config.torch.pin_memory is not False
     net = make_policy(config, Seen(game, team, pinned), device)
     learner = make_learner(config, game, net, folder, warn)
     with span("env_reset"):
         arena = make_training_arena(config, game, net, team, log)
+
+    def exploit(learner: Learner, number: int) -> Exploiter:
+        return _train_exploiter(config, game, team, log, folder, learner, number)
+
     return Trainer(
         arena=arena,
         actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed, nets),
@@ -189,8 +199,41 @@ def build_trainer(
         league=League(mix, config.snapshots, config.league),
         budget=Budget(config.steps, config.minutes),
         horizon=config.horizon,
+        exploit=exploit,
         rivals=rivals,
     )
+
+
+def _train_exploiter(
+    config: Config,
+    game: Game,
+    team: Team,
+    log: Callable[[str], None],
+    folder: Path | None,
+    learner: Learner,
+    number: int,
+) -> Exploiter:
+    """Train a copy of the learner against the learner as it is now, at tables of its own.
+
+    It depends on the learner, the run's seed and `number` alone.
+    """
+    target = Rival("main", config, weights_of(learner.policy))
+    alone = config.model_copy(
+        update={
+            "opponents": f"run:{target.name}",
+            "steps": config.league.exploiter_steps,
+            "minutes": None,
+            "seed": int(np.random.SeedSequence([config.seed, number]).generate_state(1, np.uint64)[0] >> 1),
+            "league": LeagueConfig(window=config.league.window),
+        }
+    )
+    trainer = build_trainer(alone, game, team, log, folder, rivals=[target])
+    with closing(trainer.arena), closing(trainer.learner):
+        load_weights(trainer.learner.policy, target.weights)
+        trainer.learner.restore(learner.state())
+        trainer.run(lambda _: True)
+    records = trainer.league.records
+    return Exploiter(frozen_copy(trainer.learner.policy), float(records.games[0, 1]), float(records.wins[0, 1]))
 
 
 def trainer_state(trainer: Trainer) -> dict[str, NDArray[Any]]:

@@ -18,15 +18,26 @@ from maple.training.seating import LEARNER, PAST, RIVAL, RUN, SNAPSHOT, Opponent
 
 __all__ = ["CAUSES", "League", "Snapshot"]
 
-CAUSES = ("schedule", "gate")  # why a snapshot was taken
+EXPLOITER = "exploiter"
+CAUSES = ("schedule", "gate", EXPLOITER)  # why a snapshot was taken
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A frozen learner."""
+    """A frozen learner, or an exploiter of one."""
 
     steps: int  # of the run when it was taken
     cause: str
+
+    @property
+    def own(self) -> bool:
+        """Whether the run's learner was like this once."""
+        return self.cause != EXPLOITER
+
+    @property
+    def name(self) -> str:
+        """What tables and matrices call it."""
+        return f"@{self.steps}" if self.own else f"exploiter@{self.steps}"
 
 
 class League:
@@ -41,14 +52,21 @@ class League:
         self.shares = self._drawn()
 
     @property
-    def pool(self) -> range:
-        """The numbers of the snapshots that new games draw from: the newest."""
-        return range(max(0, len(self.taken) - self._snapshots.keep), len(self.taken))
+    def pool(self) -> list[int]:
+        """The numbers of the snapshots that new games draw from: the learner's newest and the newest exploiters."""
+        own, exploiters = self._numbers(own=True), self._numbers(own=False)
+        return sorted([*own[-self._snapshots.keep :], *exploiters[-self._snapshots.keep :]])
+
+    @property
+    def exploiter_is_due(self) -> bool:
+        """Whether, with the snapshot just taken, it is time for an exploiter of it."""
+        every = self._config.exploiter_every
+        return every > 0 and len(self._numbers(own=True)) % every == 0
 
     @property
     def names(self) -> list[str]:
         """The players by their rows in the records."""
-        return [*self.fixed, *(f"@{snapshot.steps}" for snapshot in self.taken)]
+        return [*self.fixed, *(snapshot.name for snapshot in self.taken)]
 
     def note(self, player: NDArray[np.int32], score: NDArray[Any]) -> None:
         """Remember how games ended: who had each seat (G, S), and its score (G, S)."""
@@ -61,7 +79,7 @@ class League:
             self.records.add(*(np.concatenate(column) for column in zip(*self._noted, strict=True)))
             self._noted.clear()
             self.shares = self._drawn()
-        since = steps - (self.taken[-1].steps if self.taken else 0)
+        since = steps - max((snapshot.steps for snapshot in self.taken if snapshot.own), default=0)
         if not self.mix.uses_past:
             return None
         if since >= self._snapshots.every_steps:
@@ -75,6 +93,17 @@ class League:
         self.records.freeze()
         self.shares = self._drawn()
         return len(self.taken) - 1
+
+    def admit(self, steps: int, games: float, wins: float) -> int:
+        """Add an exploiter of the newest of the learner's snapshots, with its results against that; its number."""
+        target = len(self.fixed) + self._numbers(own=True)[-1]
+        self.taken.append(Snapshot(steps, EXPLOITER))
+        self.records.admit(target, games, wins)
+        self.shares = self._drawn()
+        return len(self.taken) - 1
+
+    def _numbers(self, own: bool) -> list[int]:
+        return [number for number, snapshot in enumerate(self.taken) if snapshot.own == own]
 
     def pool_win_rate(self) -> float | None:
         """The learner's win rate, the mean over the pool; None while some of them were met too little to tell."""
@@ -119,9 +148,10 @@ class League:
     def _preference(self, name: str) -> NDArray[np.float64]:
         """How often each of the pool is drawn, by one of the ways of PAST; adds up to 1."""
         age = np.arange(len(self.pool))[::-1]
+        newest = self._numbers(own=True)[-1]
         won = self.records.win_rate(self._row(SNAPSHOT + np.array(self.pool, np.int64)))
         weight: NDArray[np.float64] = {
-            "latest": (age == 0).astype(np.float64),
+            "latest": (np.array(self.pool) == newest).astype(np.float64),
             "past": np.ones(len(age)),
             "recent": 0.5 ** (age / self._config.half_life),
             "hard": (1.0 - won) ** self._config.hardness,

@@ -45,6 +45,14 @@ class Records:
             record[n, 1:n], record[1:n, n] = record[0, 1:n], record[1:n, 0]
             setattr(self, name, record)
 
+    def admit(self, target: int, games: float, wins: float) -> None:
+        """Add a player that is known by its results against `target`, which is what the learner is now."""
+        n = len(self.games)
+        self.games, self.wins = np.pad(self.games, (0, 1)), np.pad(self.wins, (0, 1))
+        for other in (0, target):
+            self.games[n, other] = self.games[other, n] = games
+            self.wins[n, other], self.wins[other, n] = wins, games - wins
+
     def win_rate(self, players: NDArray[np.int64]) -> NDArray[np.float64]:
         """The learner's against each of `players`; two results that are not there, a win and a loss, count too."""
         rate: NDArray[np.float64] = (self.wins[0, players] + 1.0) / (self.games[0, players] + 2.0)

@@ -21,11 +21,11 @@ from maple.perf.spans import span
 from maple.training.actor import Acted, Actor
 from maple.training.fleet.fleet import Fleet
 from maple.training.league import League
-from maple.training.learners import Learner, frozen_copy
+from maple.training.learners import Learner, Net, frozen_copy
 from maple.training.rivals import Rival
 from maple.training.seating import LEARNER, SNAPSHOT, Seating, learner_seat
 
-__all__ = ["Budget", "Counters", "Round", "Trainer", "Update"]
+__all__ = ["Budget", "Counters", "Exploiter", "Round", "Trainer", "Update"]
 
 
 Finished = tuple[NDArray[Any], NDArray[np.int64]]  # the figures of games, and a seat of each that the learner had
@@ -82,6 +82,15 @@ class Round:
     learn_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Exploiter:
+    """Who learned to beat the learner as it was, and how often it did."""
+
+    policy: Net
+    games: float
+    wins: float
+
+
 @dataclass(slots=True)
 class Trainer:
     """One run's moving parts."""
@@ -93,6 +102,7 @@ class Trainer:
     league: League
     budget: Budget
     horizon: int  # decisions between two reports; learners that learn more often do so in rounds
+    exploit: Callable[[Learner, int], Exploiter]  # trains one against a learner as it is, the run's so-many-th
     rivals: Sequence[Rival] = ()  # agents of other runs, by their numbers as players
     clock: Callable[[], float] = time.monotonic
     counters: Counters = field(default_factory=Counters)
@@ -216,21 +226,38 @@ class Trainer:
         return ended.figures, seats
 
     def _remember(self) -> dict[str, float]:
-        """Count results, and take a snapshot if one is due."""
+        """Count results; take a snapshot if one is due, and train its exploiter if one is."""
         cause = self.league.settle(self.counters.steps)
         rate = self.league.pool_win_rate()
+        figures = {} if rate is None else {"pool_win_rate": rate}
         if cause is not None:
             self.take_snapshot(cause)
-        return {} if rate is None else {"pool_win_rate": rate}
+            if self.league.exploiter_is_due:
+                figures["exploiter_win_rate"] = self._add_exploiter()
+        return figures
 
     def _lag(self) -> dict[str, float]:
         """How many updates the weights that played were behind those that learned."""
         return {"policy_lag": self.arena.lag} if isinstance(self.arena, Fleet) else {}
 
     def take_snapshot(self, cause: str) -> None:
-        """Freeze the learner, after an update; snapshots that are neither drawn from nor in a game are dropped."""
-        number = self.league.freeze(self.counters.steps, cause)
-        self.actor.snapshots[number] = frozen_copy(self.learner.policy)
+        """Freeze the learner, after an update."""
+        self._admit(self.league.freeze(self.counters.steps, cause), frozen_copy(self.learner.policy))
+
+    def _add_exploiter(self) -> float:
+        """Train an exploiter of the learner and add it to the pool; returns its win rate.
+
+        It is trained from its beginning to its end between two rounds, so a checkpoint holds none that is half done,
+        and one that was cut off is trained again the same way.
+        """
+        with span("exploiter"):
+            found = self.exploit(self.learner, len(self.league.taken))
+        self._admit(self.league.admit(self.counters.steps, found.games, found.wins), found.policy)
+        return found.wins / max(found.games, 1.0)
+
+    def _admit(self, number: int, policy: Net) -> None:
+        """Let a frozen policy play; those that are neither drawn from nor in a game are dropped."""
+        self.actor.snapshots[number] = policy
         self.counters.snapshots = number + 1
         needed = {*self.league.pool, *(int(code) - SNAPSHOT for code in np.unique(self.seating.player))}
         for old in set(self.actor.snapshots) - needed:

@@ -59,11 +59,13 @@ def estimate(config: Config, game: Game) -> Need:
     actors = config.actors.count
     if actors:
         memory += (config.actors.lag + 1) * rows * row  # blocks on their way
+    learning = 2 if config.league.exploiter_every else 1  # an exploiter has tables, memory and network of its own
+    each = 3 + threads + (config.algo == "dqn")
     return Need(
-        tables=tables * (_table_size(game) + view + 64 + 4 * spec.seats * _remembered(config)),
-        memory=memory,
-        network=4 * _weights(config, spec) * (3 + threads + (config.algo == "dqn") + _frozen(config, spec)),
-        encoding=encoding,
+        tables=learning * tables * (_table_size(game) + view + 64 + 4 * spec.seats * _remembered(config)),
+        memory=learning * memory,
+        network=4 * _weights(config, spec) * (learning * each + _frozen(config, spec)),
+        encoding=learning * encoding,
         process=PROCESS * (actors + 2 if actors else 1),  # and one that stands by
     )
 
@@ -76,7 +78,8 @@ def _remembered(config: Config) -> int:
 def _frozen(config: Config, spec: GameSpec) -> int:
     """Networks that play and do not learn: the pool, one that is on its way out, and other runs' agents."""
     mix = OpponentMix.parse(config.opponents, spec.opponents)
-    return len(mix.runs) + (config.snapshots.keep + 1 if mix.uses_past else 0)
+    kinds = 2 if config.league.exploiter_every else 1
+    return len(mix.runs) + (kinds * config.snapshots.keep + 1 if mix.uses_past else 0)
 
 
 def _replay_size(config: Config, view: int) -> int:

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from maple.core.config import Config
 from maple.core.errors import CheckpointError, ConfigError
 from maple.core.threads import Team
+from maple.games import make_game
 from maple.games.contract import Game
 from maple.training.checkpoint import find_checkpoint, load_checkpoint
 from maple.training.learners import Net
 from maple.training.networks import checkpoint_net
+from maple.training.seating import OpponentMix
 
-__all__ = ["Rival", "find_rivals", "rival_nets", "rival_state", "stored_rivals"]
+__all__ = ["Rival", "check_rivals", "find_rivals", "rival_nets", "rival_state", "stored_rivals"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,14 @@ def find_rivals(names: Sequence[str], runs_dir: Path | None) -> list[Rival]:
         checkpoint = load_checkpoint(find_checkpoint(name, runs_dir), with_state=False)
         rivals.append(Rival(name, checkpoint.config, checkpoint.weights))
     return rivals
+
+
+def check_rivals(config: Config, runs_dir: Path) -> None:
+    """Refuse opponents that are not there or do not fit, before anything is written or compiled."""
+    game = make_game(config.name, config.game)
+    rivals = find_rivals(OpponentMix.parse(config.opponents, game.spec.opponents).runs, runs_dir)
+    with Team(1) as team:
+        rival_nets(rivals, config.name, game, team)
 
 
 def rival_nets(rivals: Sequence[Rival], name: str, game: Game, team: Team) -> list[Net]:
