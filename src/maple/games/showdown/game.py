@@ -73,6 +73,9 @@ class ShowdownSettings(BaseModel):
     team_pool: int = Field(16384, ge=1, le=1_000_000, description="teams that battles are drawn from")
     accelerate: bool = Field(True, description="cheap event look-up, where it was verified")
     servers: str = Field("", description="play on these: HOST:PORT, HOST:PORT/BATTLES, by commas; here if empty")
+    patience_s: float = Field(
+        15.0, ge=0.5, le=600, description="for a word from a server; a battle may stand still for six times as long"
+    )
     layout: str = Field(default_factory=lambda: load_schema().hash, description="of the views: kept with checkpoints")
     rewards: RewardSettings = RewardSettings()
 
@@ -105,14 +108,17 @@ class ShowdownSettings(BaseModel):
 class ShowdownGame:
     """A format with its options chosen.
 
-    With a `name`, it is played on the first of its servers, against whoever challenges the user of that name. With
-    `record`, the log of every finished battle is kept (`NodeArena.records`).
+    With a `name`, it is played on the first of its servers, against whoever challenges the user of that name; no more
+    than `battles` of them, if that is not 0. With `record`, the log of every finished battle is kept
+    (`NodeArena.records`).
     """
 
-    def __init__(self, settings: ShowdownSettings | None = None, name: str = "", record: bool = False) -> None:
+    def __init__(
+        self, settings: ShowdownSettings | None = None, name: str = "", battles: int = 0, record: bool = False
+    ) -> None:
         schema = load_schema()
         self.settings = settings or ShowdownSettings()
-        self.name, self.record = name, record
+        self.name, self.battles, self.record = name, battles, record
         self.spec = GameSpec(
             name="showdown",
             seats=_SEATS,
@@ -139,6 +145,8 @@ class ShowdownGame:
             "rewards": chosen.rewards.model_dump(),
             "servers": [asdict(server) for server in parse_servers(chosen.servers)],
             "name": self.name,
+            "battles": self.battles,
+            "patience": chosen.patience_s,
             "record": self.record,
         }
         script = "server_main.js" if chosen.servers else "main.js"

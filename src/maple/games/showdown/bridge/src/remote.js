@@ -22,9 +22,16 @@ export class RemoteTable {
     this.room = '';
     this.outcome = OUTCOME.playing;
     this.heard = Date.now();
+    this.timed = false; // whether the server's clock was asked for
     this.accounts = Array.from({length: SEATS}, () => new Account());
     /** @type {object[]} */
     this.anomalies = [];
+  }
+
+  /** Follow the battle from its beginning once more, after the line was cut. @param {number} seat */
+  again(seat) {
+    const {decisions, refusals, errors} = this.seats[seat];
+    this.seats[seat] = Object.assign(new ProtocolSeat(this.rules), {decisions, refusals, errors});
   }
 
   /** What a seat's user hears in the battle's room. @param {number} seat @param {string[]} lines */
@@ -74,6 +81,11 @@ export class RemoteTable {
   get masks() {
     // A seat whose time is up waits for the other to hear of it too.
     return this.of(seat => (this.outcome === OUTCOME.playing && this.spent(seat) ? 0 : seat.mask));
+  }
+
+  /** Whether a seat of ours has something to decide. */
+  get waits() {
+    return this.masks.some(mask => mask);
   }
 
   get decisions() {
