@@ -109,13 +109,13 @@ export class RemoteTable {
     return won < 0 && this.users.length < SEATS ? 1 : won;
   }
 
-  /** @param {number} seat what it earned since it was last told */
-  reward(seat) {
+  /** @param {number} seat its account, up to date */
+  account(seat) {
     if (seat < this.seats.length) {
       const [mine, theirs] = this.seats[seat].standing(), winner = this.winner();
       this.accounts[seat].update(mine, theirs, this.turns, winner < 0 ? 0 : winner === seat ? 1 : -1);
     }
-    return this.accounts[seat].collect(this.rules.weights);
+    return this.accounts[seat];
   }
 
   /** @param {number} seat @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */

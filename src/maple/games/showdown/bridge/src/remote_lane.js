@@ -17,7 +17,7 @@ export class RemoteLane extends Frame {
    * @param {Pairs | Listener} venue @param {boolean} both whether both seats are ours @param {() => void} send the wave that is ready
    */
   constructor(rules, numbers, games, venue, both, send) {
-    super(numbers.length, rules.weights);
+    super(numbers.length);
     this.rules = rules;
     this.venue = venue;
     this.both = both;
