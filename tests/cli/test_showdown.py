@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from maple.bench.battle_training import bench_battle_training
 from maple.bench.roofline import bench_roofline
 from maple.bench.showdown import bench_showdown
 from maple.bench.train import bench_train
@@ -101,6 +102,9 @@ def test_training_and_its_parts_are_measured() -> None:
     settings = ["tables=8", "ppo.horizon=64", "ppo.minibatch=32", "net.hidden=[8]", "opponents=random", "threads=1"]
     config = load_config("showdown", None, settings, entry("showdown").defaults)
     assert bench_train(config, 0.5, None)["maple"]["steps_per_s"] > 0
+    beside = bench_battle_training(config, 0.5, warm_up_s=0.2)
+    assert beside["maple"]["decisions_per_s"] > beside["maple"]["steps_per_s"] > 0  # the opponent's are played only
+    assert beside["efficiency"] > 0
     parts = bench_roofline(config, 2.0)
     assert min(parts["parts_us"].values()) > 0
     assert parts["efficiency"] == pytest.approx(sum(parts["parts_us"].values()) / parts["loop_us"])

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from maple.arena.native import NativeArena
 from maple.core.threads import Team
-from maple.games.rewards import Component, pay
+from maple.games.rewards import Component, Ledger, pay
 from tests.games.wargame.match import wargame
 
 
@@ -47,6 +47,35 @@ def test_a_secondary_component_waits_for_its_decision() -> None:
     assert pay(pending, weight, every, 3, False, parts) == 1
     assert pending.tolist() == [0, 1]
     assert pay(pending, weight, every, 4, False, parts) == 10
+
+
+def test_a_ledger_pays_as_every_seat_alone_would_be() -> None:
+    rng, seats = np.random.default_rng(1), 2
+    components = {"often": Component(weight=2.0), "rarely": Component(weight=-0.5, every=3)}
+    weight, every = np.array([2, -0.5], np.float32), np.array([1, 3], np.int64)
+    ledger, decision = Ledger(components, 4, seats), np.zeros((4, seats), np.int64)
+    alone = {(t, s): (np.zeros(2, np.float32), np.zeros(2, np.float32)) for t in range(4) for s in range(seats)}
+    for _ in range(200):
+        table = rng.permutation(4)[: rng.integers(0, 5)]
+        seat = rng.integers(0, seats, len(table))
+        earned = rng.integers(-4, 5, (len(table), 2)).astype(np.float32)
+        found = ledger.pay(table, seat, decision[table, seat], earned)
+        for i, (t, s) in enumerate(zip(table, seat, strict=True)):
+            pending, parts = alone[t, s]
+            pending += earned[i]
+            assert found[i] == pay(pending, weight, every, decision[t, s], False, parts)
+        decision[table, seat] += 1
+        over = rng.permutation(4)[: rng.integers(0, 2)]
+        last = rng.integers(-4, 5, (len(over), seats, 2)).astype(np.float32)
+        found, paid = ledger.close(over, last)
+        for i, t in enumerate(over):
+            for s in range(seats):
+                pending, parts = alone.pop((t, s))
+                pending += last[i, s]
+                assert found[i, s] == pay(pending, weight, every, 0, True, parts)
+                assert paid[i, s].tolist() == parts.tolist()
+                alone[t, s] = (np.zeros(2, np.float32), np.zeros(2, np.float32))
+        decision[over] = 0
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,8 @@ class NodeArena:
         count = max(1, min(processes, tables)) if pooled else 1
         self._lanes = self._cut(tables, first_table, count, lanes if pooled else 1)
         self._first_table = first_table
+        self._ledger = game.ledger(tables)
+        self._nothing = self._close_games(np.zeros(0, self._program.ended))
         self._block_bytes = sum(self._area(lane) for lane in self._lanes if lane.process == 0)
         self._turn = 0
         self._current: _Lane | None = None
@@ -275,7 +277,8 @@ class NodeArena:
         lane.battles, lane.refusals = wave.battles, wave.refusals
         self._file(process.notes)
         process.notes.clear()
-        counters.lost += int((wave.ended["outcome"] == Outcome.LOST).sum())
+        if len(wave.ended):
+            counters.lost += int((wave.ended["outcome"] == Outcome.LOST).sum())
         full = wave.memory_mib > self._memory_limit or self._played(lane.process) > self._recycle_after
         if full and self._program.pooled and not any(each.retiring for each in self._processes):
             process.retire()
@@ -309,9 +312,9 @@ class NodeArena:
             self.game.observe(view, observation, self._mask, 0, n)
         ended = self._join([*self._carried, self._ended(lane, wave.ended)])
         self._carried = []
-        reward = rows["reward"].astype(np.float32)[:, None]
+        reward = self._ledger.pay(rows["table"] - self._first_table, rows["seat"], rows["decision"], rows["earned"])
         options = self._describe(view) if self._options else None
-        return Step(self._keys, view, reward, observation, self._mask, options, ended)
+        return Step(self._keys, view, reward[:, None], observation, self._mask, options, ended)
 
     def _describe(self, view: NDArray[np.uint64]) -> Options:
         spec = self.spec.options
@@ -325,16 +328,20 @@ class NodeArena:
         return options
 
     def _ended(self, lane: _Lane, found: NDArray[Any]) -> Ended:
-        if len(found):
-            lane.games[np.searchsorted(lane.tables, found["table"])] = found["game"].astype(np.int64) + 1
-        figures = self._bridged.figures(found)
+        if not len(found):
+            return self._nothing  # most waves; making it anew was a quarter of what a wave costs here
+        lane.games[np.searchsorted(lane.tables, found["table"])] = found["game"].astype(np.int64) + 1
+        return self._close_games(found)
+
+    def _close_games(self, found: NDArray[Any]) -> Ended:
+        reward, parts = self._ledger.close(found["table"] - self._first_table, found["earned"])
         cut = np.flatnonzero(found["outcome"] == Outcome.TRUNCATED)
         return Ended(
             table=found["table"].astype(np.int32),
             game=found["game"].astype(np.int64),
             outcome=found["outcome"].astype(np.int8),
-            reward=found["reward"].astype(np.float32)[:, :, None],
-            figures=figures,
+            reward=reward[:, :, None],
+            figures=self._bridged.figures(found, reward, parts),
             cut=cut,
             last_view=np.ascontiguousarray(found["last_view"][cut]),
         )

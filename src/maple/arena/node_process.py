@@ -25,7 +25,8 @@ __all__ = ["NodeProcess", "ProcessGoneError", "RefusedError", "Transport", "Wave
 Transport = Literal["auto", "shared", "pipe"]
 _COMMAND, _ANSWER = struct.Struct("<4I"), struct.Struct("<12I")
 CONFIGURE, ASSIGN, ACT, RETIRE, STOP, PLAY = range(6)
-READY, WAVE, NOTE, FAILED, PLAYED = 0, 2, 3, 4, 5
+READY, WAVE, NOTE, FAILED, PLAYED = 0, 2, 3, 4, 5  # any other is a sign of life
+GOODBYE_S = 3.0
 START_S = 120.0  # to load the simulator and, for a spare, to play itself warm, on a busy machine
 
 
@@ -99,12 +100,22 @@ class NodeProcess:
             answers, their_out = os.pipe()
             ends = (their_in, their_out, block_fd)
             words = [*program.command, *(str(fd) for fd in ends)]
-            popen = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=ends)
+            # A session of its own: a Ctrl-C in the terminal is the owner's to answer, and then to end its processes.
+            popen = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                pass_fds=ends,
+                start_new_session=True,
+            )
             for fd in ends:
                 os.close(fd)
         else:
             words = [*program.command, "0", "1", "-1"]
-            popen = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+            popen = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            )
             assert popen.stdin is not None
             assert popen.stdout is not None
             commands, answers, block = popen.stdin.fileno(), popen.stdout.fileno(), None
@@ -161,7 +172,7 @@ class NodeProcess:
         else:
             self.popen.stdin.close()
         try:
-            self.popen.wait(timeout=2.0)
+            self.popen.wait(timeout=GOODBYE_S)
         except subprocess.TimeoutExpired:
             self.popen.kill()
             self.popen.wait()

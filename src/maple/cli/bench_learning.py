@@ -18,7 +18,7 @@ from maple.core.errors import ConfigError, nearest
 
 __all__ = ["actors", "league", "replay", "train"]
 
-PEERS = ("sb3", "sb3-recurrent")
+PEERS = ("sb3", "sb3-recurrent", "bridge")
 RECIPES: dict[str, dict[str, Any]] = {
     "same": {"preset": "sb3", "settings": ["opponents=random"]},
     "best": {"preset": "speed", "settings": ["algo=ppo", "ppo.policy=index"]},
@@ -32,7 +32,7 @@ SAME_DQN = [
 
 def train(
     game: GameArgument,
-    peer: Annotated[str | None, typer.Option(help="Measure a peer in the same run: sb3 or sb3-recurrent.")] = None,
+    peer: Annotated[str | None, typer.Option(help="Measure in the same run: sb3, sb3-recurrent, bridge.")] = None,
     recipe: Annotated[str | None, typer.Option(help="same: the peer's own recipe; best: our speed preset.")] = None,
     seconds: SecondsOption = 60.0,
     preset: PresetOption = None,
@@ -48,7 +48,9 @@ def train(
     - `maple bench train ofc --algo afterstate`
     - `maple bench train CartPole-v1 --algo dqn --peer sb3` (the same network, batch and update ratio)
     - `maple bench train CartPole-v1 --set net.core=lstm --peer sb3-recurrent` (the same network and recipe)
+    - `maple bench train showdown --peer bridge` (the same tables and processes with a random policy)
     """
+    from maple.bench.battle_training import bench_battle_training
     from maple.bench.train import bench_train
 
     if peer not in (None, *PEERS):
@@ -56,7 +58,7 @@ def train(
     if recipe is not None and recipe not in RECIPES:
         raise ConfigError(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
     chosen = RECIPES[recipe] if recipe else {}
-    same = SAME_DQN if algo == "dqn" and peer is not None else []
+    same = SAME_DQN if algo == "dqn" and peer == "sb3" else []
     lines = [*chosen.get("settings", []), *same, *(settings or [])]
     config = bench_config(game, preset or chosen.get("preset"), lines, algo, seed)
     compile_kernels(config)
@@ -65,16 +67,16 @@ def train(
         from maple.bench.peers.sb3_recurrent import Sb3RecurrentSide
 
         make_peer = partial(Sb3RecurrentSide, config)
-    elif peer is not None and config.algo == "dqn":
+    elif peer not in (None, "bridge") and config.algo == "dqn":
         from maple.bench.peers.sb3_dqn import Sb3DqnSide
 
         make_peer = partial(Sb3DqnSide, config)
-    elif peer is not None:
+    elif peer == "sb3":
         from maple.bench.peers.sb3 import Sb3Side
 
         make_peer = partial(Sb3Side, game, config.game, config.seed)
     with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
-        found = bench_train(config, seconds, make_peer)
+        found = bench_battle_training(config, seconds) if peer == "bridge" else bench_train(config, seconds, make_peer)
     show(f"training {game}", found, json)
 
 

@@ -47,8 +47,8 @@ def setup(json: JsonOption = False) -> None:
         results.print(f"Node {found['node_version']} ({node}); the simulator is in {folder}", soft_wrap=True)
 
 
-def _guest(run: str, runs_dir: Path | None, server: str, name: str) -> tuple[Agent, ShowdownGame]:
-    """The agent of a run, and its game on a server under a name."""
+def _guest(run: str, runs_dir: Path | None, server: str, name: str, battles: int) -> tuple[Agent, ShowdownGame]:
+    """The agent of a run, and its game on a server under a name, for so many battles (0: any number)."""
     from maple.games.showdown.game import ShowdownGame, ShowdownSettings
     from maple.games.showdown.places import parse_servers
     from maple.training.agent import load_agent
@@ -61,7 +61,7 @@ def _guest(run: str, runs_dir: Path | None, server: str, name: str) -> tuple[Age
     if agent.config.name != "showdown":
         raise GameError(f"run {run!r} plays {agent.config.name}, not showdown; choose another run")
     settings = ShowdownSettings.model_validate({**agent.config.game, "servers": server})
-    return agent, ShowdownGame(settings, name)
+    return agent, ShowdownGame(settings, name, battles)
 
 
 @app.command("play")
@@ -81,7 +81,7 @@ def play(
     """
     from maple.training.host import host_battles, played
 
-    agent, game = _guest(run, runs_dir, server, name)
+    agent, game = _guest(run, runs_dir, server, name, battles or 0)
     scores: list[float] = []
     lost = 0
 
@@ -98,9 +98,9 @@ def play(
         return battles is None or len(scores) + lost < battles
 
     try:
-        host_battles(game, agent, at_a_time, seed or 0, opened, ended)
+        host_battles(game, agent, min(at_a_time, battles or at_a_time), seed or 0, opened, ended)
     except KeyboardInterrupt:
-        notes.print("leaving")
+        notes.print("leaving; battles under way are given up")
     found = {"run": run, "server": server, "name": name, "battles": len(scores), "won": scores.count(1.0)}
     found |= {"tied": scores.count(0.5), "dropped": lost, "format": game.settings.format}
     if json:
@@ -154,7 +154,7 @@ def _meet(
     from maple.games.showdown.teams import read_team_files
     from maple.training.host import host_battles, played, win_interval
 
-    agent, game = _guest(run, runs_dir, server, name)
+    agent, game = _guest(run, runs_dir, server, name, battles)
     files = read_team_files(game.settings.team)
     if len(files) > 1:
         raise GameError(f"{run} plays {len(files)} teams, and poke-env's players take one; use maple eval for this run")
@@ -170,7 +170,7 @@ def _meet(
             status.update(f"playing {PLAYERS[kind]}: {len(found)} of {battles}")
             return len(found) < battles
 
-        host_battles(game, agent, at_a_time, seed, lambda: other.challenge(name, battles), ended)
+        host_battles(game, agent, min(at_a_time, battles), seed, lambda: other.challenge(name, battles), ended)
     figures = np.array(found, game.spec.figures)
     score = played(figures)
     if not len(score):

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from maple.core.kernels import kernel
 
-__all__ = ["Component", "pay", "subtotals", "weights_and_intervals"]
+__all__ = ["Component", "Ledger", "pay", "subtotals", "weights_and_intervals"]
 
 
 class Component(BaseModel):
@@ -46,6 +46,30 @@ def pay(pending, weight, every, decision, last, parts):
     return total
 
 
+@kernel
+def _pay_rows(pending, parts, weight, every, table, seat, decision, earned, reward):
+    """What is due at decisions, a row each. Writes pending, parts, reward."""
+    for i in range(table.shape[0]):
+        t, s = table[i], seat[i]
+        for c in range(weight.shape[0]):
+            pending[t, s, c] += earned[i, c]
+        reward[i] = pay(pending[t, s], weight, every, decision[i], False, parts[t, s])
+
+
+@kernel
+def _pay_ends(pending, parts, weight, every, table, earned, reward, paid):
+    """What is due at the ends of games, and a clean page for the next. Writes pending, parts, reward, paid."""
+    for i in range(table.shape[0]):
+        t = table[i]
+        for s in range(pending.shape[1]):
+            for c in range(weight.shape[0]):
+                pending[t, s, c] += earned[i, s, c]
+            reward[i, s] = pay(pending[t, s], weight, every, 0, True, parts[t, s])
+            for c in range(weight.shape[0]):
+                paid[i, s, c] = parts[t, s, c]
+                parts[t, s, c] = 0
+
+
 def weights_and_intervals(components: Mapping[str, Component]) -> tuple[list[float], list[int]]:
     """What `pay` reads, in the order of the components."""
     return [c.weight for c in components.values()], [c.every for c in components.values()]
@@ -55,3 +79,29 @@ def subtotals(names: Sequence[str], parts: NDArray[Any], seat: NDArray[np.int64]
     """Mean sub-totals of finished games (G, seats, components) for the player at `seat`, as figures."""
     mean = parts[np.arange(len(parts)), seat].sum(axis=0) / max(1, len(parts))
     return {f"reward_{name}": float(value) for name, value in zip(names, mean, strict=True)}
+
+
+class Ledger:
+    """What the seats of many tables have earned and were paid, for games that are counted elsewhere."""
+
+    def __init__(self, components: Mapping[str, Component], tables: int, seats: int) -> None:
+        weight, every = weights_and_intervals(components)
+        self._rule = np.array(weight, np.float32), np.array(every, np.int64)
+        self._pending = np.zeros((tables, seats, len(weight)), np.float32)
+        self._parts = np.zeros_like(self._pending)
+
+    def pay(
+        self, table: NDArray[Any], seat: NDArray[Any], decision: NDArray[Any], earned: NDArray[Any]
+    ) -> NDArray[np.float32]:
+        """The reward (B,) of rows whose seats earned (B, components) since their last row."""
+        reward, where = np.empty(len(table), np.float32), (table.astype(np.int64), seat.astype(np.int64))
+        amounts = np.ascontiguousarray(earned, np.float32)
+        _pay_rows(self._pending, self._parts, *self._rule, *where, decision.astype(np.int64), amounts, reward)
+        return reward
+
+    def close(self, table: NDArray[Any], earned: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The last rewards (G, seats) of games that ended, and their sub-totals (G, seats, components)."""
+        reward, paid = np.empty(earned.shape[:2], np.float32), np.empty(earned.shape, np.float32)
+        amounts = np.ascontiguousarray(earned, np.float32)
+        _pay_ends(self._pending, self._parts, *self._rule, table.astype(np.int64), amounts, reward, paid)
+        return reward, paid

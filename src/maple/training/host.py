@@ -14,9 +14,7 @@ from maple.core.step import Outcome
 from maple.games.contract import Game
 from maple.training.evaluate import Player
 
-__all__ = ["PATIENCE_S", "host_battles", "played", "win_interval"]
-
-PATIENCE_S = 60.0  # without a word from the bridge, which reports every ten seconds even if nobody challenges
+__all__ = ["host_battles", "played", "win_interval"]
 
 
 def host_battles(
@@ -30,9 +28,9 @@ def host_battles(
     """Play seat 0 of every battle that `game`'s server brings, until `ended` answers False.
 
     `opened` is called once the server has taken the agent's name, `ended` with the figures of battles that are over,
-    lost ones among them, and now and then with none.
+    lost ones among them. Battles that are under way at the end, or at a Ctrl-C, are given up.
     """
-    with closing(NodeArena(game, at_a_time, seed, processes=1, check=False, timeout_s=PATIENCE_S)) as arena:
+    with closing(NodeArena(game, at_a_time, seed, processes=1, check=False)) as arena:
         opened()
         while True:
             step = arena.recv()

@@ -44,6 +44,44 @@ def rows() -> tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]:
     return np.concatenate(views), together, np.concatenate(masks)
 
 
+def payments(rewards: dict[str, object], steps: int = 120) -> dict[tuple[int, int], list[float]]:
+    """What seat 0 was paid at each of its decisions and at the end, of every finished game."""
+    game, found, done = make_game("showdown", {"max_turns": 12, "rewards": rewards}), {}, {}
+    with NodeArena(game, 4, 5, processes=1, spare=False) as arena:
+        for _ in range(steps):
+            step = arena.recv()
+            for i, (table, number) in enumerate(zip(step.ended.table, step.ended.game, strict=True)):
+                paid = [*found.pop((table, number), []), float(step.ended.reward[i, 0, 0])]
+                assert sum(paid) == pytest.approx(step.ended.figures["parts"][i, 0].sum(), abs=1e-4)
+                done[int(table), int(number)] = paid
+            for i, (table, number, seat) in enumerate(
+                zip(step.keys.table, step.keys.game, step.keys.seat, strict=True)
+            ):
+                if seat == 0:
+                    found.setdefault((table, number), []).append(float(step.reward[i, 0]))
+            action = np.empty(len(step.keys), np.int32)
+            game.bot("random")(step.view, 5, step.keys, action, 0, len(action))
+            arena.send(action)
+    return done
+
+
+def test_a_secondary_part_of_the_reward_is_paid_at_its_decisions_and_at_the_end() -> None:
+    none = {"win": 0, "faint": 0, "hp": 0, "status": 0, "turn": 0}
+    often = payments({**none, "hp": 2.0})
+    rarely = payments({**none, "hp": {"weight": 2.0, "every": 5}})
+    assert often.keys() == rarely.keys()
+    assert len(often) >= 8
+    for game, paid in often.items():
+        due, kept = [], 0.0
+        for decision, amount in enumerate(paid):
+            kept += amount
+            now = decision % 5 == 0 or decision == len(paid) - 1
+            due.append(kept if now else 0.0)
+            kept = 0.0 if now else kept
+        assert rarely[game] == pytest.approx(due, abs=1e-5)
+        assert sum(map(abs, paid)) > 0
+
+
 def slow_observation(view: NDArray[np.uint64]) -> list[int]:
     """The plan, step by step, in plain Python."""
     seen, out = view.tobytes(), [0] * observation_plan().size

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,22 +13,13 @@ import pytest
 from maple.arena.node import NodeArena
 from maple.bench.peers.poke_env import Challenger
 from maple.core.errors import GameError
-from maple.core.sources import load_config
 from maple.core.step import Outcome, Step
-from maple.games import entry, make_game
+from maple.games import make_game
 from maple.games.showdown.game import ShowdownGame, ShowdownSettings
 from maple.games.showdown.places import CAPACITY, parse_servers
 from maple.games.showdown.server import LocalServer
-from maple.runs.store import RunFolder
 from maple.training.host import host_battles, played, win_interval
-from maple.training.session import train_run
 from tests.games.showdown.squads import HERD
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[LocalServer]:
-    with LocalServer() as running:
-        yield running
 
 
 def open_arena(servers: str, tables: int, **options: str) -> NodeArena:
@@ -124,25 +112,6 @@ def test_one_of_poke_envs_players_can_challenge(server: LocalServer) -> None:
     with Challenger("random", server.url, "gen9randombattle", None, 3) as other:
         host_battles(game, player, 3, 1, lambda: other.challenge("Host for tests", 6), ended)
     assert played(np.array(found, game.spec.figures)).mean() > 0.6
-
-
-def test_a_run_takes_challenges_on_the_command_line(server: LocalServer, tmp_path: Path) -> None:
-    settings = ["game.max_turns=10", "tables=8", "ppo.horizon=64", "ppo.minibatch=32", "net.hidden=[8]", "threads=1"]
-    config = load_config("showdown", None, settings, entry("showdown").defaults, {"steps": 64})
-    train_run(config, RunFolder(tmp_path / "small"), lambda _: True)
-    words = ["showdown", "play", "small", "--server", f"127.0.0.1:{server.port}", "--as", "Small Maple"]
-    more = ["--battles", "2", "--runs-dir", str(tmp_path), "--json"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "maple.cli", *words, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as command:
-        assert command.stderr is not None
-        assert "waits for challenges in gen9randombattle" in command.stderr.readline()
-        with Challenger("power", server.url, "gen9randombattle", None, 1) as other:
-            other.challenge("Small Maple", 2)
-            out, told = command.communicate(timeout=120)
-    assert command.returncode == 0, told
-    said = json.loads(out)
-    assert (said["battles"], said["dropped"]) == (2, 0)
 
 
 def test_an_interval_of_a_win_rate_stays_between_none_and_all() -> None:

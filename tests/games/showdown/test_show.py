@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from maple.cli.showdown import show_battle
-from maple.games.showdown.show import readable, replay_html, replay_log
+from maple.games.showdown.show import VIEWER, readable, replay_html, replay_log
 
 LINES = [
     "|player|p1|First|1|",
@@ -41,6 +43,20 @@ def test_a_page_holds_the_log_and_cannot_be_broken_by_it() -> None:
     assert page.count("</script>") == 2
     assert 'class="battle-log-data"' in page
     assert "One &amp; Two" in page
+    assert "Rex (p1) uses Flare Blitz at Fern (p2)" in page
+
+
+def test_a_page_shows_the_battle_as_text_where_the_viewer_cannot_be_loaded(tmp_path: Path) -> None:
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("no browser here")
+    page = tmp_path / "battle.html"
+    page.write_text(replay_html(replay_log(LINES, ("One", "Two")), "One & Two").replace(VIEWER, "missing.js"))
+    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    seen = subprocess.run([*words, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120).stdout
+    assert '<p class="alone">' in seen
+    assert "<details open" in seen
+    assert seen.count("Flare Blitz") == 2
 
 
 def test_sentences_say_what_happened() -> None:

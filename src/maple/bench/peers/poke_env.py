@@ -61,6 +61,16 @@ class Challenger:
         work = self._player._send_challenges(name, battles)
         self._work = asyncio.run_coroutine_threadsafe(work, POKE_LOOP)
 
+    @property
+    def finished_battles(self) -> int:
+        """How many it has seen to their end."""
+        return int(self._player.n_finished_battles)
+
+    @property
+    def open_battles(self) -> int:
+        """How many have begun and not ended."""
+        return len(self._player.battles) - self.finished_battles
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

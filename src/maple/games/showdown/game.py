@@ -17,7 +17,7 @@ from maple.core.spec import GameSpec, Metric
 from maple.core.step import Keys, Options, Outcome
 from maple.games.bridged import Program
 from maple.games.contract import Bot, Tables
-from maple.games.rewards import subtotals
+from maple.games.rewards import Component, Ledger, subtotals
 from maple.games.showdown import bots, encode, options
 from maple.games.showdown.places import parse_servers
 from maple.games.showdown.refusals import explain
@@ -49,15 +49,15 @@ _FIGURES = np.dtype(
 
 
 class RewardSettings(BaseModel):
-    """What a seat earns, `--set game.rewards.NAME=VALUE`; each is counted against the other side's."""
+    """What a seat earns, `--set game.rewards.NAME=WEIGHT` or `={weight: W, every: K}`; each against the other's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    win: float = Field(1.0, description="for a win; as much is lost with a defeat")
-    faint: float = Field(0.1, description="for each Pokémon that they have lost more than I")
-    hp: float = Field(0.1, description="for each whole Pokémon's HP that I have more than they")
-    status: float = Field(0.0, description="for each status condition that they have more than I")
-    turn: float = Field(0.0, description="cost of a turn")
+    win: Component = Field(Component(weight=1.0), description="a win; as much is lost with a defeat")
+    faint: Component = Field(Component(weight=0.1), description="each Pokémon that they have lost more than I")
+    hp: Component = Field(Component(weight=0.1), description="each whole Pokémon's HP that I have more than they")
+    status: Component = Field(Component(), description="each status condition that they have more than I")
+    turn: Component = Field(Component(), description="cost of a turn")
 
 
 class ShowdownSettings(BaseModel):
@@ -73,6 +73,9 @@ class ShowdownSettings(BaseModel):
     team_pool: int = Field(16384, ge=1, le=1_000_000, description="teams that battles are drawn from")
     accelerate: bool = Field(True, description="cheap event look-up, where it was verified")
     servers: str = Field("", description="play on these: HOST:PORT, HOST:PORT/BATTLES, by commas; here if empty")
+    patience_s: float = Field(
+        15.0, ge=0.5, le=600, description="for a word from a server; a battle may stand still for six times as long"
+    )
     layout: str = Field(default_factory=lambda: load_schema().hash, description="of the views: kept with checkpoints")
     rewards: RewardSettings = RewardSettings()
 
@@ -105,14 +108,17 @@ class ShowdownSettings(BaseModel):
 class ShowdownGame:
     """A format with its options chosen.
 
-    With a `name`, it is played on the first of its servers, against whoever challenges the user of that name. With
-    `record`, the log of every finished battle is kept (`NodeArena.records`).
+    With a `name`, it is played on the first of its servers, against whoever challenges the user of that name; no more
+    than `battles` of them, if that is not 0. With `record`, the log of every finished battle is kept
+    (`NodeArena.records`).
     """
 
-    def __init__(self, settings: ShowdownSettings | None = None, name: str = "", record: bool = False) -> None:
+    def __init__(
+        self, settings: ShowdownSettings | None = None, name: str = "", battles: int = 0, record: bool = False
+    ) -> None:
         schema = load_schema()
         self.settings = settings or ShowdownSettings()
-        self.name, self.record = name, record
+        self.name, self.battles, self.record = name, battles, record
         self.spec = GameSpec(
             name="showdown",
             seats=_SEATS,
@@ -136,23 +142,29 @@ class ShowdownGame:
             "teamPool": chosen.team_pool,
             "teams": read_team_files(chosen.team),
             "accelerate": chosen.accelerate,
-            "rewards": chosen.rewards.model_dump(),
             "servers": [asdict(server) for server in parse_servers(chosen.servers)],
             "name": self.name,
+            "battles": self.battles,
+            "patience": chosen.patience_s,
             "record": self.record,
         }
         script = "server_main.js" if chosen.servers else "main.js"
         command = (find_node(), str(BRIDGE / "src" / script), str(installed_modules()))
         return Program(command, rules, load_schema().hash, row_dtype(), ended_dtype(), pooled=not chosen.servers)
 
-    def figures(self, ended: NDArray[Any]) -> NDArray[Any]:
+    def ledger(self, tables: int) -> Ledger:
+        earns = self.settings.rewards
+        parts = (earns.win, earns.faint, earns.hp, earns.status, earns.turn)
+        return Ledger(dict(zip(REWARD_PARTS, parts, strict=True)), tables, _SEATS)
+
+    def figures(self, ended: NDArray[Any], reward: NDArray[Any], parts: NDArray[Any]) -> NDArray[Any]:
         found = np.zeros(len(ended), _FIGURES)
         found["how"], found["hands"] = ended["outcome"], 1
-        found["reward"][:, :, 0] = ended["reward"]
+        found["reward"][:, :, 0], found["parts"] = reward, parts
         won = ended["winner"][:, None] == np.arange(_SEATS)
         tied = (ended["winner"] < 0)[:, None] & (ended["outcome"] != Outcome.LOST)[:, None]
         found["score"] = np.where(won, 1.0, np.where(tied, 0.5, 0.0))
-        for name in ("turns", "decisions", "refused", "parts"):
+        for name in ("turns", "decisions", "refused"):
             found[name] = ended[name]
         return found
 

@@ -90,8 +90,8 @@ def load_schema() -> Schema:
 
 def row_dtype() -> np.dtype[np.void]:
     """A waiting decision as the bridge writes it."""
-    fields = [("epoch", "<u4"), ("table", "<i4"), ("game", "<u4"), ("decision", "<u4"), ("reward", "<f4")]
-    return np.dtype([*fields, ("seat", "<u4"), ("unused", "V8"), ("view", "<u8", (load_schema().words,))])
+    fields = [("epoch", "<u4"), ("table", "<i4"), ("game", "<u4"), ("decision", "<u4"), ("seat", "<u4")]
+    return np.dtype([*fields, ("earned", "<f4", (len(REWARD_PARTS),)), ("view", "<u8", (load_schema().words,))])
 
 
 def ended_dtype() -> np.dtype[np.void]:
@@ -105,10 +105,9 @@ def ended_dtype() -> np.dtype[np.void]:
             ("winner", "<i2"),
             ("turns", "<u2"),
             ("refused", "<u2"),
-            ("reward", "<f4", (2,)),
             ("decisions", "<u4", (2,)),
             ("unused", "V4"),
-            ("parts", "<f4", (2, len(REWARD_PARTS))),
+            ("earned", "<f4", (2, len(REWARD_PARTS))),
             ("last_view", "<u8", (2, load_schema().words)),
         ]
     )

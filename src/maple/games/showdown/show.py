@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Callable, Sequence
 
-__all__ = ["readable", "replay_html", "replay_log"]
+__all__ = ["VIEWER", "readable", "replay_html", "replay_log"]
 
 VIEWER = "https://play.pokemonshowdown.com/js/replay-embed.js"
 BRIDGE_NAMES = ("First", "Second")
@@ -29,7 +29,8 @@ def replay_log(lines: Sequence[str], names: tuple[str, str]) -> str:
 
 
 def replay_html(log: str, title: str) -> str:
-    """A page that plays the log in Showdown's viewer, which it loads from its site."""
+    """A page that plays the log in Showdown's viewer, which it loads from its site; without a network it shows text."""
+    alone = "document.querySelector('details').open = true; document.querySelector('.alone').hidden = false"
     safe = log.replace("</", "<\\/")
     return (
         "<!DOCTYPE html>\n"
@@ -40,8 +41,10 @@ def replay_html(log: str, title: str) -> str:
         '<div class="battle"></div><div class="battle-log"></div>\n'
         '<div class="replay-controls"></div><div class="replay-controls-2"></div>\n'
         f'<h1>{html.escape(title)}</h1>\n<script type="text/plain" class="battle-log-data">{safe}</script>\n'
+        '<p class="alone" hidden>The viewer could not be loaded from its site: this is the battle as text.</p>\n'
+        f"<details><summary>as text</summary><pre>{html.escape(readable(log))}</pre></details>\n"
         "</div>\n"
-        f'<script src="{VIEWER}"></script>\n'
+        f'<script src="{VIEWER}" onerror="{alone}"></script>\n'
         "</body></html>\n"
     )
 

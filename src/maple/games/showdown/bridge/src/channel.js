@@ -10,7 +10,7 @@ import {readSync, writeSync} from 'node:fs';
 import {ENDED_BYTES, ROW_BYTES} from './frame.js';
 
 export const COMMAND = {configure: 0, assign: 1, act: 2, retire: 3, stop: 4, play: 5};
-export const ANSWER = {ready: 0, wave: 2, note: 3, failed: 4, played: 5};
+export const ANSWER = {ready: 0, wave: 2, note: 3, failed: 4, played: 5, alive: 6};
 const COMMAND_BYTES = 16, ANSWER_BYTES = 48;
 
 /** @typedef {{kind: number, lane: number, epoch: number, body: Buffer}} Command */

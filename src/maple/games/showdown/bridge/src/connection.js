@@ -11,8 +11,6 @@ import {toKey} from './lexicon.js';
  * @typedef {new (url: string, protocols?: string[], options?: object) => Socket} SocketKind
  */
 
-const LOGIN_MS = 15_000, PING_MS = 5_000, SILENT_MS = 20_000;
-
 /** @param {string} modules the folder that holds node_modules @returns {SocketKind} */
 export function loadSockets(modules) {
   return createRequire(join(modules, 'package.json'))('faye-websocket').Client;
@@ -21,11 +19,12 @@ export function loadSockets(modules) {
 /** Talks to a server as one user. What it hears comes by rooms; the room '' is the server itself. */
 export class Connection {
   /**
-   * @param {SocketKind} Socket @param {string} url @param {string} name
+   * @param {SocketKind} Socket @param {string} url @param {string} name @param {import('./patience.js').Patience} patience
    * @param {(room: string, lines: string[]) => void} hear @param {(reason: string) => void} gone told once, after a successful login
    */
-  constructor(Socket, url, name, hear, gone) {
+  constructor(Socket, url, name, patience, hear, gone) {
     this.name = name;
+    this.patience = patience;
     this.hear = hear;
     this.gone = gone;
     this.open = true;
@@ -37,13 +36,14 @@ export class Connection {
     this.socket.on('message', ({data}) => this.receive(String(data)));
     this.socket.on('error', ({message}) => this.end(message || 'the connection failed'));
     this.socket.on('close', ({reason}) => this.end(reason || 'the connection was closed'));
-    this.pings = setInterval(() => this.ping(), PING_MS);
+    this.pings = setInterval(() => this.ping(), patience.ping);
   }
 
   /** Wait until the server has taken the name. @returns {Promise<void>} */
   login() {
     return new Promise((resolve, reject) => {
-      const limit = setTimeout(() => this.end(`it did not take the name ${this.name} within ${LOGIN_MS / 1000} s`), LOGIN_MS);
+      const {word} = this.patience;
+      const limit = setTimeout(() => this.end(`it did not take the name ${this.name} within ${word / 1000} s`), word);
       this.welcome = () => {
         clearTimeout(limit);
         resolve();
@@ -83,7 +83,8 @@ export class Connection {
   }
 
   ping() {
-    if (Date.now() - this.heard > SILENT_MS) this.end(`it said nothing for ${SILENT_MS / 1000} s`);
+    const {silent} = this.patience;
+    if (Date.now() - this.heard > silent) this.end(`it said nothing for ${Math.round(silent / 1000)} s`);
     else this.socket.ping('', () => { this.heard = Date.now(); });
   }
 

@@ -59,13 +59,20 @@ export class Fighter {
   }
 }
 
+/** A 1 for each of these numbers: one load to ask, where a set is a search. @param {number[]} numbers @param {number | undefined} limit */
+function marked(numbers, limit) {
+  const marks = new Uint8Array(limit ?? 0);
+  for (const number of numbers) marks[number] = 1;
+  return marks;
+}
+
 /** Damage between fighters under one format's rules. */
 export class DamageModel {
   /** @param {Lexicon} lexicon */
   constructor(lexicon) {
     this.lexicon = lexicon;
-    const item = (/** @type {string[]} */ names) => new Set(names.map(name => lexicon.item(name)));
-    const ability = (/** @type {string[]} */ names) => new Set(names.map(name => lexicon.ability(name)));
+    const item = (/** @type {string[]} */ names) => marked(names.map(name => lexicon.item(name)), schema.limits.items);
+    const ability = (/** @type {string[]} */ names) => marked(names.map(name => lexicon.ability(name)), schema.limits.abilities);
     this.band = item(['choiceband']);
     this.specs = item(['choicespecs']);
     this.orb = item(['lifeorb']);
@@ -85,15 +92,14 @@ export class DamageModel {
     this.tinted = ability(['tintedlens']);
     this.breaking = ability(['moldbreaker', 'teravolt', 'turboblaze']);
     this.wonder = ability(['wonderguard']);
-    /** @type {Map<number, number>} abilities that take no harm from a type */
-    this.immune = new Map();
+    this.immune = new Int8Array(schema.limits.abilities ?? 0).fill(-1); // the type that an ability takes no harm from
     for (const [name, harmless] of Object.entries({
       levitate: 'Ground', eartheater: 'Ground', voltabsorb: 'Electric', lightningrod: 'Electric', motordrive: 'Electric',
       waterabsorb: 'Water', stormdrain: 'Water', dryskin: 'Water', flashfire: 'Fire', wellbakedbody: 'Fire',
       sapsipper: 'Grass',
     })) {
       const number = lexicon.ability(name);
-      if (number) this.immune.set(number, type(harmless));
+      if (number) this.immune[number] = type(harmless);
     }
   }
 
@@ -105,11 +111,11 @@ export class DamageModel {
     const {chart, typeCount} = this.lexicon, row = move.type * typeCount;
     let first = chart[row + defender.first];
     let second = defender.second ? chart[row + defender.second] : 1;
-    if ((move.type === NORMAL || move.type === FIGHTING) && this.scrappy.has(attacker.ability)) {
+    if ((move.type === NORMAL || move.type === FIGHTING) && this.scrappy[attacker.ability]) {
       if (defender.first === GHOST) first = 1;
       if (defender.second === GHOST) second = 1;
     }
-    if (this.immune.get(defender.ability) === move.type && !this.breaking.has(attacker.ability)) return 0;
+    if (this.immune[defender.ability] === move.type && !this.breaking[attacker.ability]) return 0;
     if (move.key === 'freezedry') {
       if (defender.first === WATER) first = 2;
       if (defender.second === WATER) second = 2;
@@ -120,7 +126,7 @@ export class DamageModel {
   /** @param {Fighter} attacker @param {Move} move */
   sameType(attacker, move) {
     const born = move.type === attacker.bornFirst || move.type === attacker.bornSecond;
-    if (!attacker.terastallized) return born ? (this.adaptable.has(attacker.ability) ? 2 : 1.5) : 1;
+    if (!attacker.terastallized) return born ? (this.adaptable[attacker.ability] ? 2 : 1.5) : 1;
     const turned = move.type === attacker.first;
     return born && turned ? 2 : born || turned ? 1.5 : 1;
   }
@@ -134,7 +140,7 @@ export class DamageModel {
     const full = defender.stats[HP] || 1;
     const effect = this.effectiveness(attacker, defender, move);
     if (effect === 0) return 0;
-    if (effect < 2 && this.wonder.has(defender.ability)) return 0;
+    if (effect < 2 && this.wonder[defender.ability]) return 0;
     if (move.fixed || move.level) return (move.level ? attacker.level : move.fixed) / full;
     if (move.half) return 0.5;
     const physical = move.category === PHYSICAL;
@@ -143,15 +149,15 @@ export class DamageModel {
     let defense = defender.stat(move.defenseStat || (physical ? DEF : SPD), true);
     let power = move.power * move.hits;
     if (physical) {
-      if (this.band.has(attacker.item)) attack *= 1.5;
-      if (this.strong.has(attacker.ability)) attack *= 2;
-      if (this.furred.has(defender.ability)) defense *= 2;
+      if (this.band[attacker.item]) attack *= 1.5;
+      if (this.strong[attacker.ability]) attack *= 2;
+      if (this.furred[defender.ability]) defense *= 2;
     } else {
-      if (this.specs.has(attacker.item)) attack *= 1.5;
-      if (this.vest.has(defender.item)) defense *= 1.5;
+      if (this.specs[attacker.item]) attack *= 1.5;
+      if (this.vest[defender.item]) defense *= 1.5;
     }
-    if (this.eviolite.has(defender.item)) defense *= 1.5;
-    if (move.power <= 60 && this.technical.has(attacker.ability)) power *= 1.5;
+    if (this.eviolite[defender.item]) defense *= 1.5;
+    if (move.power <= 60 && this.technical[attacker.ability]) power *= 1.5;
     const base = Math.floor(Math.floor(2 * attacker.level / 5 + 2) * power * attack / Math.max(1, defense) / 50) + 2;
     return base * effect * this.sameType(attacker, move) * MEAN_ROLL *
       this.circumstances(attacker, defender, move, field, side, effect, physical) / full;
@@ -167,14 +173,14 @@ export class DamageModel {
     if (field.terrain !== 0 && attacker.first !== FLYING && attacker.second !== FLYING) {
       if (TERRAIN_TYPE[field.terrain] === move.type) factor *= this.lexicon.generation >= 8 ? 1.3 : 1.5;
     }
-    if (physical && attacker.status === BURNED && !this.gutsy.has(attacker.ability) && move.key !== 'facade') factor *= 0.5;
+    if (physical && attacker.status === BURNED && !this.gutsy[attacker.ability] && move.key !== 'facade') factor *= 0.5;
     if (side.conditions[physical ? REFLECT : SCREEN] || side.conditions[VEIL]) factor *= 0.5;
-    if (this.orb.has(attacker.item)) factor *= 1.3;
-    else if (effect > 1 && this.belt.has(attacker.item)) factor *= 1.2;
-    if (effect > 1 && this.solid.has(defender.ability)) factor *= 0.75;
-    if (effect < 1 && this.tinted.has(attacker.ability)) factor *= 2;
-    if (!physical && this.scaled.has(defender.ability)) factor *= 0.5;
-    if (this.thick.has(defender.ability) && (move.type === FIRE || move.type === ICE)) factor *= 0.5;
+    if (this.orb[attacker.item]) factor *= 1.3;
+    else if (effect > 1 && this.belt[attacker.item]) factor *= 1.2;
+    if (effect > 1 && this.solid[defender.ability]) factor *= 0.75;
+    if (effect < 1 && this.tinted[attacker.ability]) factor *= 2;
+    if (!physical && this.scaled[defender.ability]) factor *= 0.5;
+    if (this.thick[defender.ability] && (move.type === FIRE || move.type === ICE)) factor *= 0.5;
     return factor;
   }
 
@@ -189,7 +195,7 @@ export class DamageModel {
   /** @param {Fighter} fighter @param {PublicSide} side its own */
   speed(fighter, side) {
     let speed = fighter.stat(SPE, true);
-    if (this.scarf.has(fighter.item)) speed *= 1.5;
+    if (this.scarf[fighter.item]) speed *= 1.5;
     if (fighter.status === PARALYZED) speed *= this.lexicon.generation >= 7 ? 0.5 : 0.25;
     if (side.conditions[TAILWIND]) speed *= 2;
     return speed;

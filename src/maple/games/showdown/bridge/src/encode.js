@@ -52,8 +52,11 @@ export class SeatEncoder {
     this.ownStamp = new Int32Array(TEAM);
     this.foeFighters = Array.from({length: TEAM}, () => new Fighter());
     this.foeStamp = new Int32Array(TEAM).fill(-1);
+    this.boots = lexicon.item('heavydutyboots');
     this.dealt = new Float32Array(PAIRS); // own × move × foe, by their ids
     this.taken = new Float32Array(PAIRS); // foe × move × own, by their ids
+    this.dealtBytes = new Uint8Array(PAIRS); // the same as they are written
+    this.takenBytes = new Uint8Array(PAIRS);
     this.pairOwn = new Int32Array(TEAM * TEAM).fill(-1);
     this.pairFoe = new Int32Array(TEAM * TEAM).fill(-1);
     this.pairField = new Int32Array(TEAM * TEAM).fill(-1);
@@ -253,14 +256,14 @@ export class SeatEncoder {
     if (this.pairOwn[pair] === own.revision && this.pairFoe[pair] === foe.revision && this.pairField[pair] === field) return;
     const fighter = this.foeFighters[foe.id];
     for (let m = 0; m < own.moves.length; m++) {
-      const move = own.moves[m];
-      this.dealt[(own.id * MOVES + m) * TEAM + foe.id] =
-        this.model.share(own.fighter, fighter, move, this.tracker, this.theirs);
+      const at = (own.id * MOVES + m) * TEAM + foe.id;
+      this.dealt[at] = this.model.share(own.fighter, fighter, own.moves[m], this.tracker, this.theirs);
+      this.dealtBytes[at] = byte(this.dealt[at], 128);
     }
     for (let m = 0; m < foe.moves.length; m++) {
-      const move = foe.moves[m];
-      this.taken[(foe.id * MOVES + m) * TEAM + own.id] =
-        this.model.share(fighter, own.fighter, move, this.tracker, this.mine);
+      const at = (foe.id * MOVES + m) * TEAM + own.id;
+      this.taken[at] = this.model.share(fighter, own.fighter, foe.moves[m], this.tracker, this.mine);
+      this.takenBytes[at] = byte(this.taken[at], 128);
     }
     this.pairOwn[pair] = own.revision;
     this.pairFoe[pair] = foe.revision;
@@ -269,7 +272,7 @@ export class SeatEncoder {
 
   /** @param {Uint8Array} u8 @param {number} at */
   writeDamage(u8, at) {
-    const {team, foes, dealt, taken} = this;
+    const {team, foes, dealtBytes, takenBytes} = this;
     for (let i = 0; i < team.length; i++) {
       const own = team[i];
       if (own.fainted) continue;
@@ -278,10 +281,8 @@ export class SeatEncoder {
         if (foe.fainted || foe.id >= TEAM) continue;
         this.updatePair(own, foe);
         for (let m = 0; m < MOVES; m++) {
-          const out = dealt[(own.id * MOVES + m) * TEAM + foe.id];
-          const back = taken[(foe.id * MOVES + m) * TEAM + own.id];
-          u8[at + DEALT + (i * MOVES + m) * TEAM + j] = byte(out, 128);
-          u8[at + TAKEN + (j * MOVES + m) * TEAM + i] = byte(back, 128);
+          u8[at + DEALT + (i * MOVES + m) * TEAM + j] = dealtBytes[(own.id * MOVES + m) * TEAM + foe.id];
+          u8[at + TAKEN + (j * MOVES + m) * TEAM + i] = takenBytes[(foe.id * MOVES + m) * TEAM + own.id];
         }
       }
     }
@@ -368,10 +369,6 @@ export class SeatEncoder {
       cost += SPIKES_TAKE[conditions[SPIKES]] ?? 0.25;
     }
     return cost;
-  }
-
-  get boots() {
-    return this.lexicon.item('heavydutyboots');
   }
 }
 

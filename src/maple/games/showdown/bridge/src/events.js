@@ -244,5 +244,6 @@ export const HANDLERS = Object.assign(Object.create(null), /** @type {Record<str
     mon.boosts.set(into.boosts);
     mon.become(into.species, false);
     mon.ability = into.ability;
+    mon.revision++;
   }),
 }));

@@ -11,21 +11,20 @@ import {VIEW_BYTES} from './schema.js';
 /**
  * A table as a frame reads it, wherever its battle is played.
  * @typedef {{number: number, game: number, outcome: number, refusals: number, turns: number, masks: number[], decisions: number[],
- *   accounts: import('./account.js').Account[], anomalies: object[], winner(): number, reward(seat: number): number,
+ *   anomalies: object[], winner(): number, account(seat: number): import('./account.js').Account,
  *   write(seat: number, u8: Uint8Array, u16: Uint16Array, at: number): void}} Seen
  */
 
-export const ROW_HEADER = 32, ROW_BYTES = ROW_HEADER + VIEW_BYTES;
 const PARTS = REWARD_PARTS.length;
-const ENDED_HEADER = 40 + SEATS * PARTS * 4;
-export const ENDED_BYTES = Math.ceil(ENDED_HEADER / 8) * 8 + SEATS * VIEW_BYTES;
-const ENDED_VIEWS = ENDED_BYTES - SEATS * VIEW_BYTES;
+const ROW_EARNED = 20, ROW_HEADER = ROW_EARNED + PARTS * 4;
+const ENDED_EARNED = 32, ENDED_HEADER = ENDED_EARNED + SEATS * PARTS * 4;
+export const ROW_BYTES = ROW_HEADER + VIEW_BYTES, ENDED_BYTES = ENDED_HEADER + SEATS * VIEW_BYTES;
+if (ROW_HEADER % 8 || ENDED_HEADER % 8) throw new Error('views have to begin at whole words');
 
 /** The buffers of a lane's waves, and what they count. */
 export class Frame {
-  /** @param {number} tables @param {number[]} weights of the parts of the reward */
-  constructor(tables, weights) {
-    this.weights = weights;
+  /** @param {number} tables */
+  constructor(tables) {
     this.epoch = 0;
     this.rows = 0;
     this.endedRows = 0;
@@ -39,6 +38,8 @@ export class Frame {
     this.endedBuffer = Buffer.alloc(tables * ENDED_BYTES);
     this.u8 = new Uint8Array(this.rowBuffer.buffer, this.rowBuffer.byteOffset, this.rowBuffer.length);
     this.u16 = new Uint16Array(this.rowBuffer.buffer, this.rowBuffer.byteOffset, this.rowBuffer.length >> 1);
+    this.f32 = new Float32Array(this.rowBuffer.buffer, this.rowBuffer.byteOffset, this.rowBuffer.length >> 2);
+    this.lastF32 = new Float32Array(this.endedBuffer.buffer, this.endedBuffer.byteOffset, this.endedBuffer.length >> 2);
     this.lastU8 = new Uint8Array(this.endedBuffer.buffer, this.endedBuffer.byteOffset, this.endedBuffer.length);
     this.lastU16 = new Uint16Array(this.endedBuffer.buffer, this.endedBuffer.byteOffset, this.endedBuffer.length >> 1);
   }
@@ -57,8 +58,8 @@ export class Frame {
     buffer.writeInt32LE(table.number, base + 4);
     buffer.writeUInt32LE(table.game, base + 8);
     buffer.writeUInt32LE(table.decisions[seat], base + 12);
-    buffer.writeFloatLE(table.reward(seat), base + 16);
-    buffer.writeUInt32LE(seat, base + 20);
+    buffer.writeUInt32LE(seat, base + 16);
+    table.account(seat).tell(this.f32, (base + ROW_EARNED) >> 2);
     table.write(seat, this.u8, this.u16, base + ROW_HEADER);
     this.waiting.push([at, seat]);
     this.rows++;
@@ -76,14 +77,10 @@ export class Frame {
     buffer.writeUInt16LE(Math.min(65535, table.turns), base + 16);
     buffer.writeUInt16LE(Math.min(65535, table.refusals), base + 18);
     for (let seat = 0; seat < SEATS; seat++) {
-      buffer.writeFloatLE(table.reward(seat), base + 20 + 4 * seat);
-      buffer.writeUInt32LE(table.decisions[seat], base + 28 + 4 * seat);
-      for (let part = 0; part < PARTS; part++) {
-        const earned = table.accounts[seat].paid[part] * this.weights[part];
-        buffer.writeFloatLE(earned, base + 40 + 4 * (seat * PARTS + part));
-      }
+      buffer.writeUInt32LE(table.decisions[seat], base + 20 + 4 * seat);
+      table.account(seat).tell(this.lastF32, (base + ENDED_EARNED >> 2) + seat * PARTS);
       if (table.outcome === OUTCOME.truncated && table.masks[seat]) {
-        table.write(seat, this.lastU8, this.lastU16, base + ENDED_VIEWS + seat * VIEW_BYTES);
+        table.write(seat, this.lastU8, this.lastU16, base + ENDED_HEADER + seat * VIEW_BYTES);
       }
     }
     this.endedRows++;

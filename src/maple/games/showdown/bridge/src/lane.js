@@ -11,7 +11,7 @@ import {publicLines} from './tracker.js';
 export class Lane extends Frame {
   /** @param {Rules} rules @param {number[]} numbers @param {number[]} games the first game of each table */
   constructor(rules, numbers, games) {
-    super(numbers.length, rules.weights);
+    super(numbers.length);
     this.rules = rules;
     this.tables = numbers.map((number, i) => new Table(rules, number, games[i] ?? 0));
     this.open = this.tables.map(() => true);

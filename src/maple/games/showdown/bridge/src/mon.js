@@ -52,16 +52,27 @@ export class Mon {
 
   /** @param {Species} species @param {boolean} forGood */
   become(species, forGood) {
-    this.species = species;
+    const [first, second] = this.terastallized ? this.types : species.types, ability = species.ability || this.ability;
+    const same = species === this.species && first === this.types[0] && second === this.types[1] && ability === this.ability;
     if (forGood) this.own = species;
-    if (!this.terastallized) this.types = [species.types[0], species.types[1]];
-    if (species.ability) this.ability = species.ability;
+    if (same) return;
+    this.species = species;
+    this.types = [first, second];
+    this.ability = ability;
+    this.revision++;
+  }
+
+  /** @param {number} level */
+  reach(level) {
+    if (level === this.level) return;
+    this.level = level;
     this.revision++;
   }
 
   /** Off the field: what does not last is gone. */
   leave() {
     this.low = this.high = 0;
+    if (this.boosts.some(stage => stage !== 0)) this.revision++;
     this.boosts.fill(0);
     if (this.status === STATUS.get('tox')) this.statusTurns = 0;
     this.become(this.own, false);

@@ -1,22 +1,23 @@
 /** Battles against ourselves on real servers: pairs of users who challenge each other. */
 
+import {OUTCOME} from './account.js';
 import {Connection} from './connection.js';
 import {toKey} from './lexicon.js';
 import {RulesError} from './teams.js';
 
 /**
  * @typedef {import('./connection.js').SocketKind} SocketKind
+ * @typedef {import('./patience.js').Patience} Patience
  * @typedef {import('./remote.js').RemoteTable} RemoteTable
  * @typedef {import('./table.js').Rules} Rules
  * @typedef {{url: string, place: string, capacity: number}} ServerConfig
- * @typedef {{began(table: RemoteTable): void, moved(table: RemoteTable): void, lost(table: RemoteTable, reason: string): void,
- *   fatal(error: RulesError): void}} Owner
+ * @typedef {{moved(table: RemoteTable): void, lost(table: RemoteTable, reason: string): void, fatal(error: RulesError): void}} Owner
  */
 
-const RETRY_MS = 2_000, GIVE_UP_MS = 60_000, MOST_REFUSALS = 3, STALLED_MS = 90_000;
+const MOST_REFUSALS = 3; // of a server that has not had a single battle
 
 /** @param {ServerConfig} server @param {string} reason */
-function unreachable({place}, reason) {
+export function unreachable({place}, reason) {
   return new RulesError({kind: 'server', server: place, reason});
 }
 
@@ -27,14 +28,23 @@ export function challengeIn(line) {
   return {from: (from ?? '').slice(1), format: toKey((text.slice(10) || rest[0]) ?? '')};
 }
 
+/** The words in which a server refuses, '' for any other line. @param {string} line */
+export function refusalIn(line) {
+  if (line.startsWith('|popup|')) return line.slice(7).replaceAll('||', ' ').trim() || 'it does not say why';
+  const [, kind, , , text] = line.split('|');
+  return kind === 'pm' && text?.startsWith('/error ') ? text.slice(7).trim() : '';
+}
+
 /** One server, how many battles it is to take and how many it has. */
 class Server {
   /** @param {ServerConfig} config */
   constructor(config) {
     this.config = config;
     this.load = 0;
+    this.played = false; // whether it ever had a battle
     this.refusals = 0; // in a row
-    this.downSince = 0; // 0 while it is up
+    this.refusedSince = 0; // 0 while it takes battles
+    this.downSince = 0; // 0 while its battles go on
     this.retryAt = 0;
     /** @type {Pair[]} without a battle */
     this.free = [];
@@ -42,6 +52,17 @@ class Server {
 
   get share() {
     return this.load / this.config.capacity;
+  }
+
+  /** A battle began. */
+  agree() {
+    this.played = true;
+    this.refusals = this.refusedSince = 0;
+  }
+
+  /** Whether it has refused for so long that there is no more hope. @param {Patience} patience */
+  refuses({gone}) {
+    return this.played ? this.refusedSince > 0 && Date.now() - this.refusedSince > gone : this.refusals >= MOST_REFUSALS;
   }
 }
 
@@ -63,17 +84,18 @@ class Pair {
 
 /** Pairs of users on several servers, the least loaded first. */
 export class Pairs {
-  /** @param {SocketKind} Socket @param {Rules} rules @param {ServerConfig[]} servers @param {Owner} owner */
-  constructor(Socket, rules, servers, owner) {
+  /** @param {SocketKind} Socket @param {Rules} rules @param {ServerConfig[]} servers @param {Patience} patience @param {Owner} owner */
+  constructor(Socket, rules, servers, patience, owner) {
     this.Socket = Socket;
     this.rules = rules;
     this.servers = servers.map(config => new Server(config));
+    this.patience = patience;
     this.owner = owner;
     this.tag = Math.floor(Math.random() * 36 ** 6).toString(36);
     this.made = 0;
     /** @type {RemoteTable[]} */
     this.queue = [];
-    this.watch = setInterval(() => this.look(), RETRY_MS);
+    this.watch = setInterval(() => this.look(), patience.retry);
     /** @type {Set<Pair>} */
     this.busy = new Set();
   }
@@ -97,6 +119,13 @@ export class Pairs {
   free(table) {
     for (const pair of this.busy) if (pair.table === table) this.release(pair);
     this.place();
+  }
+
+  /** Begin no more battles; the challenges that are open are taken back. */
+  close() {
+    clearInterval(this.watch);
+    this.queue.length = 0;
+    for (const {table, users} of this.busy) if (table?.room === '') users[0].send('', '/cancelchallenge');
   }
 
   /** @param {Pair} pair */
@@ -127,11 +156,10 @@ export class Pairs {
       pair ??= await this.meet(server);
     } catch (error) {
       server.load--;
-      this.down(server, error instanceof Error ? error.message : String(error));
       this.queue.unshift(table);
+      this.down(server, error instanceof RulesError ? String(error.content.reason) : String(error));
       return;
     }
-    server.downSince = 0;
     pair.table = table;
     this.busy.add(pair);
     table.users = pair.users;
@@ -151,7 +179,7 @@ export class Pairs {
     const pair = new Pair(server), number = this.made++;
     for (const seat of [0, 1]) {
       const name = `mpl${this.tag}${number.toString(36)}${'ab'[seat]}`;
-      const user = new Connection(this.Socket, server.config.url, name,
+      const user = new Connection(this.Socket, server.config.url, name, this.patience,
         (room, lines) => this.hear(pair, seat, room, lines), reason => this.drop(pair, reason));
       pair.users.push(user);
       try {
@@ -166,48 +194,55 @@ export class Pairs {
 
   /** @param {Pair} pair @param {number} seat @param {string} room @param {string[]} lines */
   hear(pair, seat, room, lines) {
-    const {table} = pair;
+    const {table} = pair, begins = lines[0] === '|init|battle';
     if (room === '') {
       for (const line of lines) this.hearServer(pair, seat, line);
-    } else if (table && (table.room === room || (table.room === '' && lines[0] === '|init|battle'))) {
+    } else if (table && (table.room === room || (table.room === '' && begins))) {
       if (table.room === '') {
         table.room = room;
-        pair.server.refusals = 0;
-        this.owner.began(table);
+        pair.server.agree();
       }
       table.hear(seat, lines);
+      if (table.waits) pair.server.downSince = 0;
       this.owner.moved(table);
+    } else if (begins) {
+      pair.users[seat].send(room, '/forfeit'); // of a challenge that was given up before
     }
   }
 
   /** @param {Pair} pair @param {number} seat @param {string} line */
   hearServer(pair, seat, line) {
-    const challenge = challengeIn(line);
+    const challenge = challengeIn(line), refusal = refusalIn(line);
     if (challenge && seat === 1 && challenge.format === this.rules.format && toKey(challenge.from) === toKey(pair.users[0].name)) {
       this.bring(pair, 1);
       pair.users[1].send('', `/accept ${pair.users[0].name}`);
-    } else if (line.startsWith('|popup|') && pair.table && pair.table.room === '') {
-      this.refuse(pair, line.slice(7).replaceAll('||', ' ').trim());
+    } else if (refusal && pair.table && pair.table.room === '') {
+      this.refuse(pair, `it refuses battles: ${refusal}`);
     }
   }
 
-  /** The server will not have the battle. @param {Pair} pair @param {string} words */
-  refuse(pair, words) {
+  /** The server will not have the battle. @param {Pair} pair @param {string} reason */
+  refuse(pair, reason) {
     const {server, table} = pair;
-    if (++server.refusals >= MOST_REFUSALS && this.servers.every(each => each.refusals > 0)) {
-      this.owner.fatal(unreachable(server.config, `it refuses battles: ${words}`));
+    server.refusals++;
+    server.refusedSince ||= Date.now();
+    server.retryAt = Date.now() + this.patience.retry;
+    if (this.servers.every(each => each.refuses(this.patience))) {
+      this.owner.fatal(unreachable(server.config, reason));
       return;
     }
-    server.retryAt = Date.now() + RETRY_MS;
     pair.users[0].send('', '/cancelchallenge');
     this.release(pair);
     if (table) this.queue.unshift(table);
   }
 
-  /** A user was cut off: its battle is lost. @param {Pair} pair @param {string} reason */
+  /** A user was cut off, or its battle stands still: the battle is lost. @param {Pair} pair @param {string} reason */
   drop(pair, reason) {
-    for (const user of pair.users) user.end(reason);
     const {table} = pair;
+    for (const user of pair.users) {
+      if (table?.room && table.outcome === OUTCOME.playing) user.send(table.room, '/forfeit');
+      user.end(reason);
+    }
     if (!table) return;
     this.release(pair);
     this.down(pair.server, reason);
@@ -218,18 +253,21 @@ export class Pairs {
   down(server, reason) {
     const now = Date.now();
     server.downSince ||= now;
-    server.retryAt = now + RETRY_MS;
-    if (this.servers.every(({downSince}) => downSince && now - downSince > GIVE_UP_MS)) {
-      this.owner.fatal(unreachable(server.config, `it cannot be reached any more: ${reason}`));
+    server.retryAt = now + this.patience.retry;
+    if (this.servers.every(({downSince}) => downSince && now - downSince > this.patience.gone)) {
+      this.owner.fatal(unreachable(server.config, `no battle goes on there any more: ${reason}`));
     }
   }
 
-  /** Try again what waits, and give up battles that stand still. */
+  /** Try again what waits; give up challenges that become no battle, and battles that stand still. */
   look() {
-    for (const pair of this.busy) {
-      if (pair.table && Date.now() - pair.table.heard > STALLED_MS && !pair.table.masks.some(mask => mask)) {
-        this.drop(pair, 'the battle stood still');
-      }
+    const now = Date.now(), {word, still} = this.patience;
+    for (const pair of [...this.busy]) {
+      const {table} = pair;
+      if (!table || table.waits) continue;
+      const silence = now - table.heard;
+      if (table.room === '' && silence > word) this.refuse(pair, `it began no battle within ${word / 1000} s`);
+      else if (silence > still) this.drop(pair, `a battle stood still for ${still / 1000} s`);
     }
     this.place();
   }

@@ -40,6 +40,7 @@ export class ProtocolSeat {
   hear(line) {
     if (line.startsWith('|request|')) this.ask(line.slice(9));
     else if (line.startsWith('|error|')) this.refuse(line.slice(7));
+    else if (line.startsWith('|sentchoice|')) this.answered = true; // before the line was cut
     else if (line.startsWith('|win|')) this.result = line.slice(5);
     else if (line === '|tie' || line.startsWith('|tie|')) this.result = '';
     else if (this.tracker.line(line)) this.moved = true;

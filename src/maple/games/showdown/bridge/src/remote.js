@@ -22,9 +22,16 @@ export class RemoteTable {
     this.room = '';
     this.outcome = OUTCOME.playing;
     this.heard = Date.now();
+    this.timed = false; // whether the server's clock was asked for
     this.accounts = Array.from({length: SEATS}, () => new Account());
     /** @type {object[]} */
     this.anomalies = [];
+  }
+
+  /** Follow the battle from its beginning once more, after the line was cut. @param {number} seat */
+  again(seat) {
+    const {decisions, refusals, errors} = this.seats[seat];
+    this.seats[seat] = Object.assign(new ProtocolSeat(this.rules), {decisions, refusals, errors});
   }
 
   /** What a seat's user hears in the battle's room. @param {number} seat @param {string[]} lines */
@@ -76,6 +83,11 @@ export class RemoteTable {
     return this.of(seat => (this.outcome === OUTCOME.playing && this.spent(seat) ? 0 : seat.mask));
   }
 
+  /** Whether a seat of ours has something to decide. */
+  get waits() {
+    return this.masks.some(mask => mask);
+  }
+
   get decisions() {
     return this.of(seat => seat.decisions);
   }
@@ -97,13 +109,13 @@ export class RemoteTable {
     return won < 0 && this.users.length < SEATS ? 1 : won;
   }
 
-  /** @param {number} seat what it earned since it was last told */
-  reward(seat) {
+  /** @param {number} seat its account, up to date */
+  account(seat) {
     if (seat < this.seats.length) {
       const [mine, theirs] = this.seats[seat].standing(), winner = this.winner();
       this.accounts[seat].update(mine, theirs, this.turns, winner < 0 ? 0 : winner === seat ? 1 : -1);
     }
-    return this.accounts[seat].collect(this.rules.weights);
+    return this.accounts[seat];
   }
 
   /** @param {number} seat @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */

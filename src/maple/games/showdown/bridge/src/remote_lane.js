@@ -17,7 +17,7 @@ export class RemoteLane extends Frame {
    * @param {Pairs | Listener} venue @param {boolean} both whether both seats are ours @param {() => void} send the wave that is ready
    */
   constructor(rules, numbers, games, venue, both, send) {
-    super(numbers.length, rules.weights);
+    super(numbers.length);
     this.rules = rules;
     this.venue = venue;
     this.both = both;
@@ -25,8 +25,10 @@ export class RemoteLane extends Frame {
     this.out = false; // whether a wave waits for its answer
     this.planned = false;
     this.tables = numbers.map((number, i) => new RemoteTable(rules, number, games[i] ?? 0, both));
-    /** @type {RemoteTable[]} of each row: while the answer is on its way, another battle may begin at its place */
+    /** @type {import('./protocol.js').ProtocolSeat[]} of each row: while the answer is on its way, another may take its place */
     this.asked = [];
+    /** @type {number[]} the game of each row */
+    this.games = [];
     /** @type {RemoteTable[]} that are to be told of */
     this.ended = [];
     for (const table of this.tables) venue.seat(table);
@@ -63,23 +65,24 @@ export class RemoteLane extends Frame {
     this.planned = true;
     setImmediate(() => {
       this.planned = false;
-      this.flush(false);
+      this.flush();
     });
   }
 
-  /** Send what waits; with `idle`, also nothing. Against ourselves, an end waits for a decision to go with it. @param {boolean} idle */
-  flush(idle) {
-    const waits = this.tables.some(table => table.masks.some(mask => mask));
-    if (this.out || !(waits || idle || (this.ended.length && !this.both))) return;
+  /** Send what waits. Against ourselves, an end waits for a decision to go with it. */
+  flush() {
+    const waits = this.tables.some(table => table.waits);
+    if (this.out || !(waits || (this.ended.length && !this.both))) return;
     this.begin();
-    this.asked.length = 0;
+    this.asked.length = this.games.length = 0;
     for (const table of this.ended.splice(0, this.tables.length)) this.addEnded(table);
     this.tables.forEach((table, at) => {
       const {masks} = table;
       for (let seat = 0; seat < SEATS; seat++) {
         if (!masks[seat]) continue;
         this.addRow(table, at, seat);
-        this.asked.push(table);
+        this.asked.push(table.seats[seat]);
+        this.games.push(table.game);
       }
     });
     this.out = true;
@@ -90,8 +93,9 @@ export class RemoteLane extends Frame {
   play(action) {
     this.out = false;
     this.waiting.forEach(([at, seat], row) => {
-      const table = this.asked[row];
-      if (this.tables[at] === table && table.masks[seat]) table.play(seat, action(row));
+      const table = this.tables[at], now = table.seats[seat];
+      if (now === this.asked[row] && table.masks[seat]) table.play(seat, action(row));
+      else if (table.game === this.games[row]) now.decisions++; // the line was cut meanwhile: it is asked again
     });
     this.plan();
   }

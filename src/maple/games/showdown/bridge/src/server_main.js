@@ -10,6 +10,7 @@ import {ANSWER, Channel, COMMAND, CommandReader} from './channel.js';
 import {loadSockets} from './connection.js';
 import {Listener} from './listener.js';
 import {Pairs} from './pairs.js';
+import {Patience, pause} from './patience.js';
 import {RemoteLane} from './remote_lane.js';
 import {loadSimulator} from './simulator.js';
 import {Rules} from './table.js';
@@ -18,10 +19,12 @@ import {RulesError} from './teams.js';
 /**
  * @typedef {import('./channel.js').Command} Command
  * @typedef {import('./remote.js').RemoteTable} RemoteTable
- * @typedef {import('./table.js').Config & {servers: import('./pairs.js').ServerConfig[], name: string}} Config
+ * @typedef {import('./table.js').Config & {servers: import('./pairs.js').ServerConfig[], name: string, battles: number,
+ *   patience: number}} Config
  */
 
-const IDLE_MS = 10_000; // a sign of life where nobody challenges
+const ALIVE_MS = 10_000; // between signs of life: servers and people may be slow, and have clocks of their own
+const GOODBYE_MS = 1_500, LOOK_MS = 20;
 
 /** The process's state: its rules, where it plays and its lanes. */
 class ServerBridge {
@@ -37,6 +40,7 @@ class ServerBridge {
     /** @type {Pairs | Listener | null} */
     this.venue = null;
     this.tables = 0;
+    this.leaving = false;
   }
 
   /** @param {Command} command */
@@ -44,27 +48,42 @@ class ServerBridge {
     if (kind === COMMAND.configure) await this.configure(JSON.parse(body.toString()).rules);
     else if (kind === COMMAND.assign) this.assign(lane, JSON.parse(body.toString()));
     else if (kind === COMMAND.act) this.act(lane, epoch, body);
-    else if (kind === COMMAND.stop) process.exit(0);
+    else if (kind === COMMAND.stop) await this.leave();
+  }
+
+  /** Give up the battles under way, wait for the servers to say so, and end. */
+  async leave() {
+    if (this.leaving) return;
+    this.leaving = true;
+    this.venue?.close();
+    const open = [...this.lanes.values()].flatMap(lane => lane.tables).filter(table => table.room !== '');
+    for (const table of open) table.tell(0, '/forfeit');
+    const until = Date.now() + GOODBYE_MS;
+    while (Date.now() < until && open.some(table => table.seats.every(({result}) => result === null))) await pause(LOOK_MS);
+    process.exit(0);
   }
 
   /** @param {Config} config */
   async configure(config) {
     const rules = new Rules(this.simulator, config), Sockets = loadSockets(this.modules);
+    const {name, servers, battles} = config, patience = new Patience(config.patience);
     const owner = {
-      began: () => {},
-      moved: (/** @type {RemoteTable} */ table) => this.lanes.forEach(lane => lane.moved(table)),
+      moved: (/** @type {RemoteTable} */ table) => {
+        if (!this.leaving) this.lanes.forEach(lane => lane.moved(table));
+      },
       lost: (/** @type {RemoteTable} */ table, /** @type {string} */ reason) => {
+        if (this.leaving) return;
         this.channel.tell(ANSWER.note, {kind: 'dropped', table: table.number, game: table.game, reason});
         this.lanes.forEach(lane => lane.lost(table));
       },
       fatal: (/** @type {RulesError} */ error) => this.fail(error),
     };
-    this.venue = config.name
-      ? new Listener(Sockets, rules, config.servers[0], config.name, owner) : new Pairs(Sockets, rules, config.servers, owner);
+    this.venue = name
+      ? new Listener(Sockets, rules, servers[0], name, battles, patience, owner) : new Pairs(Sockets, rules, servers, patience, owner);
     this.rules = rules;
+    setInterval(() => this.channel.tell(ANSWER.alive, {}), ALIVE_MS);
     await this.venue.open();
     this.channel.tell(ANSWER.ready, rules.introduction(this.simulator.version));
-    if (config.name) setInterval(() => this.lanes.forEach(lane => lane.flush(true)), IDLE_MS);
   }
 
   /** @param {number} number @param {{tables: number[], games: number[], at: number}} task */
@@ -90,6 +109,7 @@ class ServerBridge {
 
   /** @param {unknown} error */
   fail(error) {
+    if (this.leaving) process.exit(0);
     const crashed = {kind: 'crashed', message: error instanceof Error ? error.stack : String(error)};
     this.channel.tell(ANSWER.failed, error instanceof RulesError ? error.content : crashed);
     process.exit(1);
@@ -104,7 +124,7 @@ function main() {
   source.on('data', chunk => {
     for (const command of reader.read(chunk)) turn = turn.then(() => bridge.obey(command)).catch(error => bridge.fail(error));
   });
-  source.on('close', () => process.exit(0)); // the owner is gone
+  source.on('close', () => { void bridge.leave(); }); // the owner is gone
 }
 
 main();

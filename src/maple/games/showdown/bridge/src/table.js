@@ -1,7 +1,7 @@
 /** One place where battles are played one after the other. */
 
 import {accelerate} from './accelerator.js';
-import {Account, OUTCOME, REWARD_PARTS, SEATS} from './account.js';
+import {Account, OUTCOME, SEATS} from './account.js';
 import {choose, openActions} from './actions.js';
 import {DamageModel} from './damage.js';
 import {SeatEncoder} from './encode.js';
@@ -18,7 +18,7 @@ import {Tracker} from './tracker.js';
  * @typedef {import('./simulator.js').Side} Side
  * @typedef {import('./simulator.js').Simulator} Simulator
  * @typedef {{format: string, seed: string, tablesPerDeal: number, maxTurns: number, teamPool: number,
- *   teams: import('./teams.js').TeamFile[], rewards: Record<string, number>, accelerate: boolean, record?: boolean}} Config
+ *   teams: import('./teams.js').TeamFile[], accelerate: boolean, record?: boolean}} Config
  */
 
 const NAMES = ['First', 'Second'];
@@ -37,7 +37,6 @@ export class Rules {
     this.Battle = fast.Battle;
     this.notAccelerated = fast.reason;
     this.format = format.id;
-    this.weights = REWARD_PARTS.map(part => config.rewards[part] ?? 0);
     this.teams = new TeamBank(simulator, format, config.teams, this.seed, config.teamPool);
   }
 
@@ -80,7 +79,7 @@ export class Table {
     /** @type {{kind: string, table: number, game: number, seat: number, choice: string, error: string, input: string[]}[]} */
     this.anomalies = [];
     this.standing();
-    for (const account of this.accounts) account.paid.set(account.standing);
+    for (const account of this.accounts) account.told.set(account.standing);
   }
 
   /** Let go of a finished battle's memory. */
@@ -174,9 +173,9 @@ export class Table {
     return NAMES.indexOf(this.battle.winner);
   }
 
-  /** @param {number} seat what it earned since it was last told */
-  reward(seat) {
-    return this.accounts[seat].collect(this.rules.weights);
+  /** @param {number} seat */
+  account(seat) {
+    return this.accounts[seat];
   }
 
   /** Write a seat's view. @param {number} seat @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */

@@ -49,16 +49,19 @@ export class Tracker {
 
   /** @param {string[]} log read what was added since the last time */
   read(log) {
-    for (const line of publicLines(log, this.position)) this.line(line);
+    for (let at = this.position; at < log.length; at++) {
+      if (log[at].startsWith('|split|')) at += 2;
+      if (at < log.length) this.line(log[at]);
+    }
     this.position = log.length;
   }
 
   /** Read one line that everybody, or this player, is told; whether it means anything. @param {string} line */
   line(line) {
     if (line.charCodeAt(0) !== 124 || line.length < 4) return false;
-    const parts = line.split('|');
-    const handler = HANDLERS[parts[1]];
+    const end = line.indexOf('|', 1), handler = HANDLERS[end < 0 ? line.slice(1) : line.slice(1, end)];
     if (handler === undefined) return false;
+    const parts = line.split('|');
     handler(this, parts);
     if (parts.length > 4 && line.includes('[from] ')) this.reveal(parts);
     return true;
@@ -144,12 +147,14 @@ export class Tracker {
       mon.status = before.status;
       before.hp = before.hpBefore;
       before.status = 0;
+      before.revision++;
+      mon.revision++;
     }
     if (before && before !== mon) before.leave();
     else if (before === mon && !unmasked) mon.leave();
     mon.become(species, true);
     for (const detail of details) {
-      if (detail.charCodeAt(0) === 76 && detail.length <= 4) mon.level = Number(detail.slice(1));
+      if (detail.charCodeAt(0) === 76 && detail.length <= 4) mon.reach(Number(detail.slice(1)));
       else if (detail.startsWith('tera:')) this.terastallize(mon, detail.slice(5));
     }
     if (!unmasked) {
@@ -158,7 +163,6 @@ export class Tracker {
       mon.fainted = false; // where it seemed to have fainted, that was an illusion of it
     }
     side.active = mon;
-    mon.revision++;
   }
 
   /** @param {Mon} mon @param {string} type */

@@ -144,9 +144,8 @@ test('the tracker skips what only one side is told', () => {
   assert.ok((tracker.sides[0].active?.item ?? 0) > 1);
 });
 
-test('the parts of the reward add up, and what one side gains the other loses', () => {
-  const rules = makeRules({rewards: {win: 1, faint: 0.2, hp: 0.3, status: 0.1, turn: 0}});
-  const lane = new Lane(rules, [0, 1], [0, 0]), stream = new Stream(4), sums = new Map();
+test('of every part of the reward, what one side gains the other loses', () => {
+  const lane = new Lane(makeRules(), [0, 1], [0, 0]), stream = new Stream(4), sums = new Map();
   lane.advance();
   for (let wave = 0; wave < 400 && lane.battles < 2; wave++) {
     lane.play(row => pick(lane.tables[lane.waiting[row][0]].masks[lane.waiting[row][1]], stream));
@@ -157,8 +156,8 @@ test('the parts of the reward add up, and what one side gains the other loses', 
   assert.ok(ended.length > 0);
   for (const {accounts} of ended) {
     for (let part = 0; part < 4; part++) {
-      assert.ok(Math.abs(accounts[0].paid[part] + accounts[1].paid[part]) < 1e-9);
+      assert.ok(Math.abs(accounts[0].told[part] + accounts[1].told[part]) < 1e-9);
     }
-    assert.equal(Math.abs(accounts[0].paid[0]), 1);
+    assert.equal(Math.abs(accounts[0].told[0]), 1);
   }
 });

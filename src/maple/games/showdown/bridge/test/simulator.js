@@ -10,6 +10,6 @@ export const simulator = loadSimulator(modules);
 export function makeRules(changes = {}) {
   return new Rules(simulator, {
     format: 'gen9randombattle', seed: '3', tablesPerDeal: 1, maxTurns: 300, teamPool: 64, teams: [], accelerate: true,
-    rewards: {win: 1, faint: 0.1, hp: 0.1}, ...changes,
+    ...changes,
   });
 }
