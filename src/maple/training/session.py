@@ -15,7 +15,7 @@ import torch
 from maple.core.config import Config, flat
 from maple.core.cores import available_cores
 from maple.core.errors import CheckpointError, ConfigError
-from maple.core.kernels import mark_compiled
+from maple.core.kernel_cache import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
