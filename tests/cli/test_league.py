@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import TINY, maple
+from tests.cli.command import TINY, maple
 
 LEAGUE = ["--opponents", "self:0.4,past:0.4,random:0.2", "--set", "snapshots.every_steps=700"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import maple
+from tests.cli.command import maple
 
 
 def test_show_prints_frames_and_writes_a_picture_and_a_record(tmp_path: Path) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,7 @@ from maple.bench.train import bench_train
 from maple.core.sources import load_config
 from maple.games import entry
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
+from tests.cli.command import maple, maple_alone
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,11 +25,6 @@ def _node() -> None:
         pytest.skip(str(error))
 
 
-def maple(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "maple.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
-
-
 def test_setup_says_where_things_are() -> None:
     done = maple("showdown", "setup", "--json")
     assert done.returncode == 0, done.stderr
@@ -39,7 +32,7 @@ def test_setup_says_where_things_are() -> None:
 
 
 def test_an_unknown_format_gets_its_nearest(tmp_path: Path) -> None:
-    done = maple("train", "showdown", "--format", "gen9randombatle", "--runs-dir", str(tmp_path))
+    done = maple("train", "showdown", "--format", "gen9randombatle", "--runs-dir", tmp_path)
     assert done.returncode == 2, done.stderr
     assert "gen9randombattle" in done.stderr
     assert "Traceback" not in done.stderr
@@ -51,7 +44,7 @@ def test_an_old_node_is_told_with_what_to_do(tmp_path: Path) -> None:
     old.write_text("#!/bin/sh\necho v12.22.0\n")
     old.chmod(0o755)
     hidden = {"PATH": str(tmp_path), "MAPLE_NODE": "", "PYTHONPATH": _without_wheel(tmp_path)}
-    done = maple("train", "showdown", "--runs-dir", str(tmp_path / "runs"), **hidden)
+    done = maple_alone("train", "showdown", "--runs-dir", tmp_path / "runs", **hidden)
     assert done.returncode == 2, done.stderr
     assert "needs Node 18 or newer" in done.stderr
     assert "12.22.0" in done.stderr
@@ -88,7 +81,7 @@ def test_a_team_that_the_validator_rejects_is_told_before_anything_starts(tmp_pa
     team, runs = tmp_path / "team.txt", tmp_path / "runs"
     team.write_text("Pikachu\nAbility: Levitate\n- Thunderbolt\n")
     words = ("--set", "game.format=gen9ou", "--set", f"env.team={team}")
-    done = maple("train", "showdown", *words, "--runs-dir", str(runs))
+    done = maple("train", "showdown", *words, "--runs-dir", runs)
     assert done.returncode == 2, done.stderr
     assert f"{team} is no team for gen9ou" in done.stderr
     assert "Pikachu" in done.stderr
