@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ def default_runs_dir() -> Path:
     return Path(os.environ.get("MAPLE_RUNS_DIR", "runs"))
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a whole file or none of it."""
+def write_atomically(path: Path, text: str, option: str = "--runs-dir") -> None:
+    """Write a whole file or none of it; `option` is what says where."""
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8") as file:
@@ -33,8 +33,9 @@ def write_atomically(path: Path, text: str) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
-        raise RunError(f"cannot write {path}: {error.strerror}; free some space or choose another --runs-dir") from None
+        with suppress(OSError):
+            part.unlink()
+        raise RunError(f"cannot write {path}: {error.strerror}; free some space or choose another {option}") from None
 
 
 class RunFolder:
