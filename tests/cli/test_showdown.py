@@ -12,6 +12,7 @@ from maple.bench.showdown import bench_showdown
 from maple.bench.train import bench_train
 from maple.core.sources import load_config
 from maple.games import entry
+from maple.games.showdown import runtime
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
 from tests.cli.command import maple, maple_alone
 
@@ -29,6 +30,26 @@ def test_setup_says_where_things_are() -> None:
     done = maple("showdown", "setup", "--json")
     assert done.returncode == 0, done.stderr
     assert Path(json.loads(done.stdout)["packages"]).is_dir()
+
+
+def test_a_set_up_that_fails_names_npms_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    npm = tmp_path / "npm"
+    lines = ["code ENOTFOUND", "syscall getaddrinfo", "network request to the registry failed, reason: ENOTFOUND"]
+    lines += [
+        "network This is a problem related to network connectivity.",
+        "A complete log of this run: /x/_logs/1.log",
+    ]
+    said = "".join(f"echo 'npm error {line}' >&2\n" for line in lines)
+    npm.write_text(f"#!/bin/sh\n{said}exit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.setattr(runtime, "_npm", lambda: [str(npm)])
+    monkeypatch.setattr(runtime, "modules_folder", lambda: tmp_path / "packages")
+    done = maple("showdown", "setup")
+    assert done.returncode == 2
+    told = " ".join(done.stderr.split())
+    assert "ENOTFOUND: network request to the registry failed, reason: ENOTFOUND; mend that and run" in told
+    assert "complete log" not in told
+    assert [path.name for path in tmp_path.iterdir()] == ["npm"]
 
 
 def test_an_unknown_format_gets_its_nearest(tmp_path: Path) -> None:
