@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -116,9 +116,13 @@ class RunFolder:
 
     def append(self, name: str, record: Mapping[str, Any]) -> None:
         """Add a line to one of the run's records: `events.jsonl` has an update a line, `evaluations.jsonl` a result."""
+        self.extend(name, [record])
+
+    def extend(self, name: str, records: Iterable[Mapping[str, Any]]) -> None:
+        """Add lines to one of the run's records."""
         try:
             with (self.path / name).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+                file.writelines(json.dumps(record) + "\n" for record in records)
         except OSError as error:
             raise RunError(f"cannot write {self.path / name}: {error.strerror}; free some space") from None
 

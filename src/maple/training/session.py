@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
 FREE_TO_CHANGE = (
     *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate"),
-    *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard"),
+    *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard", "log.rewards"),
     *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
     *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths"),
 )
@@ -156,6 +156,8 @@ def train_run(
         raise ConfigError("a run needs an end: give it --steps or --minutes")
     config = config.model_copy(update={"game": make_game(config.name, config.game).settings.model_dump()})
     game = make_game(config.name, config.game)
+    if config.log.rewards and "parts" not in (game.spec.figures.names or ()):
+        raise ConfigError(f"log.rewards: the reward of {config.name} is not made of parts; leave it out")
     check_memory(config, game)
     with run.locked():
         with span("build"):
@@ -294,6 +296,16 @@ class _Session:
         if log.enabled and log.file and due:
             self.run.append("events.jsonl", {"event": "update", **record})
             self.recorder.add(self.last.steps, record)
+        if log.enabled and log.rewards:
+            self.run.extend("rewards.jsonl", self._rewards(update))
+
+    def _rewards(self, update: Update) -> Iterator[dict[str, float]]:
+        """What the learner earned in each game that ended, and what that is made of."""
+        for number, seat in enumerate(update.seats.tolist()):
+            one = slice(number, number + 1)
+            figures = self.game.summarize(update.games[one], update.seats[one])
+            parts = {name: value for name, value in figures.items() if name.startswith("reward_")}
+            yield {"steps": update.counters.steps, "seat": seat, "reward": sum(parts.values()), **parts}
 
     def _progress(self, progress: float, figures: dict[str, float], game: dict[str, float]) -> Progress:
         counters = self.trainer.counters
