@@ -94,7 +94,7 @@ def test_a_fault_loses_games_and_nothing_else(fault: str, told: str) -> None:
     game, log = external("Faulty", fault=fault, every=11), []
     limits = {"step_limit_s": 20.0 if fault == "grow" else 0.5, "memory_mb": 300.0 if fault == "grow" else 0.0}
     with WorkerArena(game, 6, seed=2, workers=2, log=log.append, **limits) as arena:  # type: ignore[arg-type]
-        trace = play(arena, game, 60)
+        trace = play(arena, game, 30)
         assert (arena.lost_workers > 0) == (fault != "raise")
     _whole(trace)
     assert Outcome.LOST in _outcomes(trace)

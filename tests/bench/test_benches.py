@@ -24,6 +24,7 @@ from maple.games import entry
 
 SMALL = ["tables=48", "net.hidden=[16, 8]", "ppo.horizon=720", "ppo.minibatch=128"]
 SMALL += ["afterstate.horizon=720", "afterstate.minibatch=128", "dqn.horizon=720", "dqn.warmup=100"]
+SMALL += ["dqn.minibatch=64", "dqn.updates_per_step=2"]
 
 
 def _config(*settings: str, minutes: float | None = None) -> Config:

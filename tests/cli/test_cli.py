@@ -12,25 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from maple.cli import evaluate
 from maple.cli.train import new_name
-
-TINY = [
-    "--set",
-    "tables=48",
-    "--set",
-    "net.hidden=[16, 8]",
-    "--set",
-    "afterstate.horizon=720",
-    "--set",
-    "afterstate.minibatch=240",
-    "--set",
-    "probe_hands=30",
-]
-
-
-def maple(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "maple.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+from tests.cli.command import TINY, command_line, maple, maple_alone
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +131,11 @@ def test_eval_takes_another_caution_and_nothing_it_would_ignore(runs: Path) -> N
     assert "changes nothing in an evaluation" in done.stderr
 
 
+def test_the_command_starts_without_torch() -> None:
+    code = "import sys, maple.cli.app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_help_teaches() -> None:
     text = maple("train", "--help").stdout
     assert "maple train ofc --minutes 5" in text
@@ -157,9 +146,8 @@ def test_a_full_disk_leaves_the_checkpoint_before_it_whole(runs: Path) -> None:
     import resource
 
     before = sorted((runs / "tiny" / "checkpoints").rglob("*"))
-    command = ["train", "ofc", "--run", "tiny", "--runs-dir", str(runs), "--steps", "9000", *TINY]
     done = subprocess.run(
-        [sys.executable, "-m", "maple.cli", *command],
+        command_line("train", "ofc", "--run", "tiny", "--runs-dir", runs, "--steps", "9000", *TINY),
         capture_output=True,
         text=True,
         check=False,
@@ -216,8 +204,7 @@ def test_runs_lists_compares_keeps_and_removes(runs: Path, tmp_path: Path) -> No
 
 
 def _start(*arguments: str | Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "maple.cli", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command_line(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def _wait_for(path: Path) -> None:
@@ -254,7 +241,7 @@ def test_a_lost_terminal_does_not_end_a_run(tmp_path: Path) -> None:
 
 
 def test_a_detached_run_goes_on_by_itself(tmp_path: Path) -> None:
-    done = maple(
+    done = maple_alone(
         "train", "ofc", "--run", "alone", "--runs-dir", tmp_path, "--steps", "3000", "--detach", "--json", *TINY
     )
     assert done.returncode == 0, done.stderr
@@ -265,14 +252,15 @@ def test_a_detached_run_goes_on_by_itself(tmp_path: Path) -> None:
     assert "100%" in attached.stderr
 
 
-def test_secrets_leave_no_trace(tmp_path: Path) -> None:
+def test_secrets_leave_no_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     address = "json://user:verysecretword@127.0.0.1:9/hooktoken12345"
     command = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "1500", "--notify", address, *TINY]
     done = maple(*command)
     assert done.returncode == 0, done.stderr
     assert "could not be sent" in done.stderr
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-    for text in (done.stdout.encode(), done.stderr.encode(), *written):
+    said = (done.stdout, done.stderr, *capfd.readouterr())
+    for text in (*(text.encode() for text in said), *written):
         assert b"verysecretword" not in text
         assert b"hooktoken12345" not in text
 
@@ -292,7 +280,10 @@ def test_a_run_starts_on_a_new_machine_from_its_storage(runs: Path, tmp_path: Pa
     assert weights[0] == weights[1]
 
 
-def test_the_evaluation_at_the_end_is_compared_with_the_best_before(tmp_path: Path) -> None:
+def test_the_evaluation_at_the_end_is_compared_with_the_best_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(evaluate.GAME_HANDS, "ofc", 60)
     words = ["--runs-dir", tmp_path, "--steps", "1500", "--evaluate", "--json", *TINY]
     first, second = (maple("train", "ofc", "--run", name, *words) for name in ("first", "second"))
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr

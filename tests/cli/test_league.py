@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from maple.cli.app import main
 from maple.cli.progress import line_of
+from tests.cli import command
 
 Answer = tuple[int, str, str]
 NIM = "tests.games.external.envs:Nim"
@@ -29,16 +28,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def maple(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
-    """The command line in this process: exit code, stdout, stderr."""
+def maple(folder: Path) -> Callable[..., Answer]:
+    """The command line: exit code, stdout, stderr."""
 
     def run(*arguments: str) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["maple", *arguments, "--runs-dir", str(folder)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, said.out, said.err
+        said = command.maple(*arguments, "--runs-dir", folder)
+        return said.returncode, said.stdout, said.stderr
 
     return run
 

@@ -10,8 +10,8 @@ import pytest
 
 from maple.cli.app import app
 from maple.core.errors import UserError
-from tests.cli.test_cli import TINY as SMALL
-from tests.cli.test_cli import maple
+from tests.cli.command import TINY as SMALL
+from tests.cli.command import maple, maple_alone
 
 TINY = [*SMALL, "--set", "afterstate.minibatch=128"]
 
@@ -20,7 +20,7 @@ TINY = [*SMALL, "--set", "afterstate.minibatch=128"]
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("profiled")
     flags = ["--steps", "20000", "--profile", "--profile-name", "mine", "--perf-every", "0.1", "--set", "threads=2"]
-    done = maple("train", "ofc", "--run", "tiny", "--runs-dir", folder, "--json", *flags, *TINY)
+    done = maple_alone("train", "ofc", "--run", "tiny", "--runs-dir", folder, "--json", *flags, *TINY)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"] >= 20000
     assert "[PERF] each 1000 decisions: action_ms=" in done.stderr
@@ -59,7 +59,8 @@ def test_the_report_the_trace_and_the_page(runs: Path) -> None:
 
 
 def test_compare_rejects_by_its_exit_code_and_speaks_json() -> None:
-    flags = ["--seconds", "0.5", "--pairs", "5", "--hands", "60", "--seeds", "8", "--set", "threads=1", *TINY]
+    flags = ["--seconds", "0.5", "--pairs", "5", "--hands", "60", "--seeds", "8", "--against", "random"]
+    flags += ["--set", "threads=1", *TINY]
     done = maple("compare", "default", "afterstate.epochs=24 afterstate.minibatch=16", *flags, "--json")
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import maple
+from tests.cli.command import maple
 
 
 def test_show_prints_frames_and_writes_a_picture_and_a_record(tmp_path: Path) -> None:
@@ -38,7 +38,11 @@ def test_show_ofc_has_frames() -> None:
     ("arguments", "words"),
     [
         (("show", "wargame", "--players", "a,b,c"), "names 3 players"),
-        (("show", "wargame", "--players", "gredy"), "neither an opponent of wargame"),
+        (("show", "wargame", "--players", "gredy"), "--players gredy: neither an opponent of wargame"),
+        (("show", "showdown", "--svg", "x.svg"), "--svg does nothing with showdown"),
+        (("show", "showdown", "--table", "0"), "--table does nothing with showdown"),
+        (("show", "ofc", "--out", "here"), "--out does nothing with ofc; write --svg or --record"),
+        (("show", "ofc", "--replay", "game.json", "--seed", "0"), "--seed does nothing with --replay"),
         (("show", "wargame", "--replay", "nowhere.json"), "cannot be read"),
         (("show", "wargame", "--set", "game.maps=[./none.yml]"), "none.yml cannot be read"),
         (("bench", "balance", "ofc"), "balance is measured of the wargame"),
@@ -49,6 +53,15 @@ def test_mistakes_are_one_sentence(arguments: tuple[str, ...], words: str) -> No
     assert done.returncode == 2
     assert words in " ".join(done.stderr.split())
     assert not done.stdout
+
+
+def test_a_place_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file" / "game.json", tmp_path / "nowhere" / "game.json"):
+        done = maple("show", "ofc", "--players", "safe", "--set", "game.fantasyland=off", "--record", place, "--json")
+        assert done.returncode == 2, done.stderr
+        assert f"cannot write {place}" in "".join(done.stderr.split("\n"))
+        assert "choose another --record" in " ".join(done.stderr.split())
 
 
 def test_balance_prints_its_table(tmp_path: Path) -> None:

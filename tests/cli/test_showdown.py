@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,9 @@ from maple.bench.showdown import bench_showdown
 from maple.bench.train import bench_train
 from maple.core.sources import load_config
 from maple.games import entry
+from maple.games.showdown import runtime
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
+from tests.cli.command import maple, maple_alone
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,19 +27,34 @@ def _node() -> None:
         pytest.skip(str(error))
 
 
-def maple(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "maple.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
-
-
 def test_setup_says_where_things_are() -> None:
     done = maple("showdown", "setup", "--json")
     assert done.returncode == 0, done.stderr
     assert Path(json.loads(done.stdout)["packages"]).is_dir()
 
 
+def test_a_set_up_that_fails_names_npms_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    npm = tmp_path / "npm"
+    lines = ["code ENOTFOUND", "syscall getaddrinfo", "network request to the registry failed, reason: ENOTFOUND"]
+    lines += [
+        "network This is a problem related to network connectivity.",
+        "A complete log of this run: /x/_logs/1.log",
+    ]
+    said = "".join(f"echo 'npm error {line}' >&2\n" for line in lines)
+    npm.write_text(f"#!/bin/sh\n{said}exit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.setattr(runtime, "_npm", lambda: [str(npm)])
+    monkeypatch.setattr(runtime, "modules_folder", lambda: tmp_path / "packages")
+    done = maple("showdown", "setup")
+    assert done.returncode == 2
+    told = " ".join(done.stderr.split())
+    assert "ENOTFOUND: network request to the registry failed, reason: ENOTFOUND; mend that and run" in told
+    assert "complete log" not in told
+    assert [path.name for path in tmp_path.iterdir()] == ["npm"]
+
+
 def test_an_unknown_format_gets_its_nearest(tmp_path: Path) -> None:
-    done = maple("train", "showdown", "--format", "gen9randombatle", "--runs-dir", str(tmp_path))
+    done = maple("train", "showdown", "--format", "gen9randombatle", "--runs-dir", tmp_path)
     assert done.returncode == 2, done.stderr
     assert "gen9randombattle" in done.stderr
     assert "Traceback" not in done.stderr
@@ -52,7 +66,7 @@ def test_an_old_node_is_told_with_what_to_do(tmp_path: Path) -> None:
     old.write_text("#!/bin/sh\necho v12.22.0\n")
     old.chmod(0o755)
     hidden = {"PATH": str(tmp_path), "MAPLE_NODE": "", "PYTHONPATH": _without_wheel(tmp_path)}
-    done = maple("train", "showdown", "--runs-dir", str(tmp_path / "runs"), **hidden)
+    done = maple_alone("train", "showdown", "--runs-dir", tmp_path / "runs", **hidden)
     assert done.returncode == 2, done.stderr
     assert "needs Node 18 or newer" in done.stderr
     assert "12.22.0" in done.stderr
@@ -89,7 +103,7 @@ def test_a_team_that_the_validator_rejects_is_told_before_anything_starts(tmp_pa
     team, runs = tmp_path / "team.txt", tmp_path / "runs"
     team.write_text("Pikachu\nAbility: Levitate\n- Thunderbolt\n")
     words = ("--set", "game.format=gen9ou", "--set", f"env.team={team}")
-    done = maple("train", "showdown", *words, "--runs-dir", str(runs))
+    done = maple("train", "showdown", *words, "--runs-dir", runs)
     assert done.returncode == 2, done.stderr
     assert f"{team} is no team for gen9ou" in done.stderr
     assert "Pikachu" in done.stderr

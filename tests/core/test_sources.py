@@ -37,7 +37,9 @@ def test_each_source_beats_the_one_before_it(tmp_path: Path) -> None:
 
 def test_names_of_other_programs_are_understood() -> None:
     values = {"NUM_ENVS": "64", "LOG_EVERY": "5", "TRAIN_LOG_TO_CONSOLE": "0", "TRAIN_LOG_TO_FILE": "false"}
-    config = gather("ofc", environment={**values, "TRAIN_LOG_ENABLED": "1", "USE_SUBPROC_ENVS": "1"}).config
+    values |= {"TRAIN_LOG_ENABLED": "1", "USE_SUBPROC_ENVS": "1", "REWARD_DEBUG": "1"}
+    config = gather("ofc", environment=values).config
+    assert config.log.rewards
     assert (config.tables, config.log.every, config.log.console, config.log.file) == (64, 5, False, False)
     assert (config.log.enabled, config.workers.count) == (True, "auto")
     assert gather("ofc", environment={"USE_SUBPROC_ENVS": "0"}).config.workers.count == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import torch
 
 from maple.core.sources import load_config
 from maple.core.threads import Team
-from maple.games import make_game
+from maple.games import entry, make_game
+from maple.games.showdown.runtime import NodeError, find_node, installed_modules
 from maple.nets.seen import Seen
 from maple.training.agent import Agent
 from maple.training.export import export_onnx
@@ -28,18 +30,47 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=list(KINDS))
-def agent(request: pytest.FixtureRequest) -> Iterator[Agent]:
-    config = load_config("ofc", settings=[*KINDS[request.param], "net.hidden=[24, 12]"])
-    game = make_game("ofc")
+@contextmanager
+def _agent(name: str, *settings: str) -> Iterator[Agent]:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    config = load_config(name, settings=[*settings, "net.hidden=[24, 12]"], defaults=entry(name).defaults)
+    game = make_game(name, config.game)
     with Team(1) as team:
         policy = make_policy(config, Seen(game, team), torch.device("cpu"))
         yield Agent(policy.requires_grad_(False), game, config, steps=0)
 
 
-def test_the_file_says_what_the_network_says(agent: Agent, tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    written = export_onnx(agent, tmp_path / "net.onnx")
-    assert (tmp_path / "net.onnx").exists()
+def _check(agent: Agent, folder: Path) -> None:
+    written = export_onnx(agent, folder / "net.onnx")
+    assert (folder / "net.onnx").exists()
     assert written.rows_checked == 120
     assert written.largest_difference < 1e-5
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_the_file_says_what_the_network_says(kind: str, tmp_path: Path) -> None:
+    with _agent("ofc", *KINDS[kind]) as agent:
+        _check(agent, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("env", "settings"),
+    [
+        ("Walk", ["algo=ppo"]),
+        ("Match", ["algo=dqn", "env.leaves=true"]),  # seats that decide at once
+        ("Herd", ["net.attention=true", "net.core=gru"]),
+    ],
+)
+def test_networks_of_envs_are_exported_too(env: str, settings: list[str], tmp_path: Path) -> None:
+    with _agent(f"tests.games.external.envs:{env}", *settings) as agent:
+        _check(agent, tmp_path)
+
+
+def test_a_network_of_battles_is_exported_too(tmp_path: Path) -> None:
+    try:
+        find_node()
+        installed_modules()
+    except NodeError as error:
+        pytest.skip(str(error))
+    with _agent("showdown", "algo=ppo", "ppo.policy=index") as agent:
+        _check(agent, tmp_path)

@@ -11,8 +11,10 @@ from maple.core.errors import ConfigError
 from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
+from maple.learn.replay import Replay
 from maple.nets.sequence import SequencePolicy
-from maple.training.build import build_trainer
+from maple.training.build import build_trainer, trainer_state
+from maple.training.learners import weights_of
 from maple.training.preflight import check_memory, estimate
 
 KINDS = [
@@ -59,9 +61,26 @@ def test_a_run_that_does_not_fit_is_told_what_would() -> None:
     vast = load_config("ofc", settings=["algo=dqn", "dqn.capacity=100000000"])
     with pytest.raises(ConfigError, match=r"dqn.capacity=\d+ would fit"):
         check_memory(vast, game, free=2 * 2**30)
-    assert check_memory(vast, game, free=20 * 2**30).memory > 10 * 2**30
+    with pytest.raises(ConfigError, match=r"\(saving .* GiB, memory .*dqn.save_replay=false or dqn.replay=file"):
+        check_memory(vast, game, free=20 * 2**30)
+    unsaved = load_config("ofc", settings=["algo=dqn", "dqn.capacity=100000000", "dqn.save_replay=false"])
+    assert check_memory(unsaved, game, free=20 * 2**30).memory > 10 * 2**30
     filed = load_config("ofc", settings=["algo=dqn", "dqn.capacity=100000000", "dqn.replay=file"])
     assert check_memory(filed, game, free=6 * 2**30).memory < 4 * 2**30
+
+
+@pytest.mark.parametrize("settings", [["algo=ppo", "ppo.policy=index"], ["algo=dqn", "dqn.capacity=50000"]])
+def test_what_saving_takes_is_foreseen(settings: list[str], team: Team) -> None:
+    """Bytes of a checkpoint that keeps as much as it can, twice: once as tensors, once as one piece."""
+    config = load_config("ofc", settings=["tables=256", "threads=2", "steps=1000", *settings])
+    trainer = build_trainer(config, make_game("ofc"), team)
+    if isinstance(trainer.learner.memory, Replay):
+        trainer.learner.memory.count = config.dqn.capacity
+    else:
+        trainer.learner.memory.size = 2 * 256 * 3
+    held = sum(array.nbytes for array in trainer_state(trainer).values())
+    held += sum(array.nbytes for array in weights_of(trainer.learner.policy).values())
+    assert estimate(config, make_game("ofc")).saving == pytest.approx(2 * held, rel=0.15)
 
 
 def test_snapshots_and_rivals_are_foreseen() -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import multiprocessing
 import random
-import signal
-import subprocess
-import sys
 import time
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from maple.core.config import Config
 from maple.core.errors import CheckpointError, ConfigError, RunError
 from maple.core.sources import load_config
 from maple.runs.store import RunFolder
@@ -39,12 +38,6 @@ SETTINGS = [
 ]
 
 
-def _arguments(run: str, runs_dir: Path, algo: str, steps: int) -> list[str]:
-    settings = [f"--set={text}" for text in [*SETTINGS, "checkpoint_every_s=0.05"]]
-    flags = ["--run", run, "--runs-dir", str(runs_dir), "--steps", str(steps), "--algo", algo, "--json"]
-    return [sys.executable, "-m", "maple.cli", "train", "ofc", *flags, *settings]
-
-
 def _end(run: str, runs_dir: Path) -> Checkpoint:
     path = latest_checkpoint(runs_dir / run / "checkpoints")
     assert path is not None
@@ -60,40 +53,51 @@ def _assert_identical(a: Checkpoint, b: Checkpoint) -> None:
     assert [a.meta["counters"][name] for name in counted] == [b.meta["counters"][name] for name in counted]
 
 
-@pytest.mark.parametrize("algo", ["afterstate", "ppo", "dqn"])
-def test_killed_at_random_moments_it_ends_the_same(algo: str, tmp_path: Path) -> None:
-    steps = 12_000
-    subprocess.run(_arguments("whole", tmp_path, algo, steps), check=True, capture_output=True)
-    dice, kills, started = random.Random(algo), 0, time.monotonic()
-    checkpoints = tmp_path / "killed" / "checkpoints"
-    while True:
-        child = subprocess.Popen(
-            _arguments("killed", tmp_path, algo, steps), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        before = latest_checkpoint(checkpoints)
-        while child.poll() is None and latest_checkpoint(checkpoints) == before and kills < 4:
-            time.sleep(0.01)
-        if kills < 4:
-            time.sleep(dice.random() * 0.3)
-            if child.poll() is None:
-                os.kill(child.pid, signal.SIGKILL)
-                child.communicate()
-                kills += 1
-                continue
-        _, errors = child.communicate()
-        assert child.returncode == 0, errors.decode()
-        break
-    assert kills >= 1
-    assert time.monotonic() - started < 300
-    _assert_identical(_end("whole", tmp_path), _end("killed", tmp_path))
-
-
-def _config(steps: int, *more: str):  # type: ignore[no-untyped-def]
+def _config(steps: int, *more: str) -> Config:
     return load_config("ofc", settings=[*SETTINGS, *more], flags={"steps": steps})
 
 
 def _go_on(_: Progress) -> bool:
     return True
+
+
+def _live(config: Config, folder: Path) -> None:
+    """One life of a run, in a process that can be killed."""
+    train_run(config, RunFolder(folder), _go_on)
+
+
+@pytest.fixture(scope="module")
+def lives() -> ForkServerContext:
+    """Processes that begin with torch loaded: they start in a moment, and share nothing with this one."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["maple.training.session", "torch._dynamo"])
+    return context
+
+
+@pytest.mark.parametrize("algo", ["afterstate", "ppo", "dqn"])
+def test_killed_at_random_moments_it_ends_the_same(algo: str, tmp_path: Path, lives: ForkServerContext) -> None:
+    config = _config(12_000, f"algo={algo}", "checkpoint_every_s=0.05")
+    train_run(config, RunFolder(tmp_path / "whole"), _go_on)
+    dice, kills = random.Random(algo), 0
+    checkpoints = tmp_path / "killed" / "checkpoints"
+    while True:
+        before = latest_checkpoint(checkpoints)
+        child = lives.Process(target=_live, args=(config, tmp_path / "killed"))
+        child.start()
+        while child.is_alive() and latest_checkpoint(checkpoints) == before and kills < 4:
+            time.sleep(0.01)
+        if kills < 4:
+            time.sleep(dice.random() * 0.3)
+            if child.is_alive():
+                child.kill()
+                child.join()
+                kills += 1
+                continue
+        child.join()
+        assert child.exitcode == 0
+        break
+    assert kills >= 1
+    _assert_identical(_end("whole", tmp_path), _end("killed", tmp_path))
 
 
 def test_stopping_early_and_resuming_with_more_steps(tmp_path: Path) -> None:

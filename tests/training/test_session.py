@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from maple.training.session import RECENT_S, Window
+from maple.core.errors import ConfigError
+from maple.core.sources import load_config
+from maple.runs.store import RunFolder
+from maple.training.session import RECENT_S, Progress, Window, train_run
 
 
 def test_speed_counts_what_this_process_did_in_the_last_seconds() -> None:
@@ -22,3 +27,26 @@ def test_speed_counts_what_this_process_did_in_the_last_seconds() -> None:
     assert window.speed() == pytest.approx(300.0)
     assert len(window.games()[0]) == 0
     assert now[0] - 100.0 > 2 * RECENT_S
+
+
+def test_each_games_reward_is_written_with_its_parts(tmp_path: Path) -> None:
+    settings = ["algo=ppo", "tables=32", "net.hidden=[16]", "ppo.horizon=512", "ppo.minibatch=128", "threads=1"]
+    settings += ["game.points=200", "game.rounds=2", "game.rewards.vp=0.1", "probe_every_s=0", "log.rewards=true"]
+    run, told = RunFolder(tmp_path / "run"), list[Progress]()
+    config = load_config("wargame", settings=settings, flags={"steps": 1500})
+    train_run(config, run, lambda progress: told.append(progress) is None)
+    rows = run.records("rewards.jsonl")
+    parts = {"reward_win", "reward_margin", "reward_vp", "reward_damage", "reward_hold"}
+    assert len(rows) > 5
+    for row in rows:
+        assert row.keys() == {"steps", "seat", "reward", *parts}
+        assert row["reward"] == pytest.approx(sum(row[name] for name in parts))
+        assert abs(row["reward_win"]) in (0.0, 1.0)
+    assert np.mean([row["reward_vp"] for row in rows]) == pytest.approx(told[-1].game["reward_vp"])
+
+
+def test_a_reward_without_parts_gets_a_sentence(tmp_path: Path) -> None:
+    config = load_config("ofc", settings=["log.rewards=true"], flags={"steps": 1})
+    with pytest.raises(ConfigError, match="the reward of ofc is not made of parts"):
+        train_run(config, RunFolder(tmp_path / "run"), lambda _: True)
+    assert not (tmp_path / "run").exists()

@@ -62,7 +62,7 @@ def suites(
     with machine_lock(notes.print), notes.status("measuring") as status:
         found = run_suites(names, config, threads or available_cores(), seconds, status.update)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, jsonlib.dumps(found, indent=2) + "\n")
+    write_atomically(path, jsonlib.dumps(found, indent=2) + "\n", "--out")
     if json:
         print_json({**found, "path": str(path)})
         return

@@ -12,7 +12,7 @@ import psutil
 import maple
 from maple.cli.options import JsonOption
 from maple.cli.output import print_json, print_table, results
-from maple.core.kernels import cache_dir
+from maple.core.kernel_cache import cache_dir
 from maple.runs.machine import PACKAGES, versions
 
 __all__ = ["doctor"]

@@ -79,8 +79,8 @@ def evaluation(
     }
 
 
-def find_player(name: str, game: Game, runs_dir: Path | None, team: Team) -> Player:
-    """A scripted opponent, or the agent of a run."""
+def find_player(name: str, game: Game, runs_dir: Path | None, team: Team, option: str = "--against") -> Player:
+    """A scripted opponent, or the agent of a run; `option` is where the user named it."""
     from maple.training.agent import load_agent
     from maple.training.evaluate import bot_player
 
@@ -90,9 +90,9 @@ def find_player(name: str, game: Game, runs_dir: Path | None, team: Team) -> Pla
         other = load_agent(name, runs_dir, team)
     except RunError:
         bots = ", ".join(game.spec.opponents)
-        raise GameError(f"--against {name}: neither an opponent of {game.spec.name} ({bots}) nor a run") from None
+        raise GameError(f"{option} {name}: neither an opponent of {game.spec.name} ({bots}) nor a run") from None
     if other.config.name != game.spec.name:
-        raise GameError(f"--against {name}: that run plays {other.config.name}, not {game.spec.name}")
+        raise GameError(f"{option} {name}: that run plays {other.config.name}, not {game.spec.name}")
     return other
 
 

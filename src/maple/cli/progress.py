@@ -8,12 +8,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from maple.cli.output import notes
-from maple.training.session import Progress as TrainingProgress
+
+if TYPE_CHECKING:
+    from maple.training.session import Progress as TrainingProgress
 
 __all__ = ["LiveTraining", "clock_text", "line_of"]
 

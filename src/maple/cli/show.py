@@ -30,7 +30,7 @@ def _players(game: Game, text: str | None, runs_dir: Path | None) -> list[Any]:
     if len(names) != game.spec.seats:
         raise ConfigError(f"--players names {len(names)} players; {game.spec.name} has {game.spec.seats} seats")
     team = Team(1)
-    return [(name, find_player(name, game, runs_dir, team)) for name in names]
+    return [(name, find_player(name, game, runs_dir, team, "--players")) for name in names]
 
 
 def _frame(game: Game, moment: Moment, action: int, number: int) -> str:
@@ -86,10 +86,17 @@ def _show_battle(
     notes.print(f"wrote {found['html']}, {found['log']} and {found['readable']}", soft_wrap=True)
 
 
+def _refuse(given: dict[str, Any], what: str) -> None:
+    """Say which of the options that were given changes nothing."""
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{name} does nothing with {what}; leave it out")
+
+
 def show(
     game: GameArgument,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the game.")] = 0,
-    table: Annotated[int, typer.Option(min=0, help="Which table of that seed.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="The seed of the game [default: 0].")] = None,
+    table: Annotated[int | None, typer.Option(min=0, help="Which table of that seed [default: 0].")] = None,
     players: Annotated[
         str | None, typer.Option(help="Who plays, by seat: opponents or runs [default: the strongest opponent].")
     ] = None,
@@ -111,14 +118,20 @@ def show(
     - `maple show ofc --seed 1 --record game.json`, then `maple show ofc --replay game.json`
     - `maple show showdown --seed 7 --players battles,heuristic` (a replay for Showdown's viewer, its log, and text)
     """
+    looks = {"--table": table, "--frame": frame, "--svg": svg, "--record": record, "--replay": replay}
     if game == "showdown":
-        _show_battle(players, seed, out or Path(), settings or [], runs_dir, json)
+        _refuse(looks, "showdown, whose battles are written as replays (--out)")
+        _show_battle(players, seed or 0, out or Path(), settings or [], runs_dir, json)
         return
+    _refuse({"--out": out}, f"{game}; write --svg or --record")
+    if replay is not None:
+        made = {"--seed": seed, "--table": table, "--players": players, "--set": settings}
+        _refuse(made, "--replay: a saved game has its own")
     from maple.arena.record import load_record
     from maple.arena.record import replay as play_again
     from maple.games import make_game
 
-    played = load_record(replay) if replay else _record(game, settings, players, seed, table, runs_dir)
+    played = load_record(replay) if replay else _record(game, settings, players, seed or 0, table or 0, runs_dir)
     if played.game != game:
         raise GameError(f"{replay} is a game of {played.game}, not of {game}; write maple show {played.game}")
     if frame is not None and frame >= len(played.actions):
@@ -128,9 +141,9 @@ def show(
         if not json and (frame is None or number == frame):
             results.print(_frame(rules, moment, action, number), markup=False, soft_wrap=True)
         if svg is not None and number == chosen:
-            write_atomically(svg, _drawn(rules, moment))
+            write_atomically(svg, _drawn(rules, moment), "--svg")
     if record is not None:
-        write_atomically(record, played.text())
+        write_atomically(record, played.text(), "--record")
     if json:
         print_json({"game": played.game, "seed": played.seed, "table": played.table, "players": played.players,
                     "decisions": len(played.actions), "actions": played.actions, "end": played.end})  # fmt: skip

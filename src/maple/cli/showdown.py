@@ -12,7 +12,7 @@ import typer
 from maple.cli.evaluate import print_evaluations
 from maple.cli.options import JsonOption, RunsDirOption, SeedOption
 from maple.cli.output import notes, print_json, results
-from maple.core.errors import GameError, nearest
+from maple.core.errors import GameError, RunError, nearest
 
 if TYPE_CHECKING:
     from maple.games.showdown.game import ShowdownGame
@@ -211,19 +211,23 @@ def show_battle(
         scripted = names[0] in ShowdownGame(ShowdownSettings()).spec.opponents
         stored = {} if scripted else load_agent(names[0], runs_dir, team).config.game
         game = ShowdownGame(ShowdownSettings.model_validate({**stored, "servers": "", **asked}), record=True)
-        lines, figures = play_recorded(game, [find_player(name, game, runs_dir, team) for name in names], seed)
+        players = [find_player(name, game, runs_dir, team, "--players") for name in names]
+        lines, figures = play_recorded(game, players, seed)
     shown = (names[0][:18], names[1][:18] if names[1] != names[0] else f"{names[1][:14]} (2)")
     log = replay_log(lines, shown)
     text = readable(log)
     name = f"{game.settings.format}-{seed}"
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot use --out {out}: {error.strerror}; choose another folder") from None
     paths = {"html": out / f"{name}.html", "log": out / f"{name}.log", "readable": out / f"{name}.txt"}
     for kind, content in {
         "html": replay_html(log, f"{shown[0]} against {shown[1]}"),
         "log": log,
         "readable": text,
     }.items():
-        write_atomically(paths[kind], content)
+        write_atomically(paths[kind], content, "--out")
     return {
         "game": "showdown",
         "players": list(shown),

@@ -14,7 +14,7 @@ from maple.cli.messages import Messages
 from maple.cli.output import notes, warn
 from maple.cli.profile import save_profile
 from maple.core.config import Config, DqnConfig
-from maple.core.kernels import is_compiled
+from maple.core.kernel_cache import is_compiled
 from maple.games import make_game
 from maple.perf import Profiler, ShortLine
 from maple.runs.listing import best_before

@@ -240,6 +240,7 @@ class LogConfig(_Section):
     every: int = Field(1, ge=1, description="write every so many updates")
     csv: bool = Field(True, description="progress.csv in the run's folder")
     tensorboard: bool | None = Field(None, description="event files for TensorBoard; where it is installed, if not set")
+    rewards: bool = Field(False, description="rewards.jsonl: what the learner earned in each game, and its sub-totals")
 
 
 class Config(_Section):

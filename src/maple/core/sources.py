@@ -31,6 +31,7 @@ ENVIRONMENT = {
     "TRAIN_LOG_TO_CONSOLE": "log.console",
     "TRAIN_LOG_TO_FILE": "log.file",
     "LOG_EVERY": "log.every",
+    "REWARD_DEBUG": "log.rewards",
     "UPDATES_PER_STEP": "dqn.updates_per_step",
     "PREFETCH": "dqn.prefetch",
     "USE_AMP": "torch.amp",

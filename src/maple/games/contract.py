@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from maple.core.encoder import Encoder
 from maple.core.step import Keys
 
-__all__ = ["Bot", "Game", "Readable", "Tables", "Watchable"]
+__all__ = ["Bot", "Furnished", "Game", "Readable", "Tables", "Watchable", "files_of"]
 
 
 class Tables(Protocol):
@@ -63,6 +63,20 @@ class Game(Encoder, Protocol):
 
     def summarize(self, figures: NDArray[Any], seat: NDArray[np.int64]) -> dict[str, float]:
         """The game's own figures for the player that sat at `seat` of each finished game, as means."""
+
+
+@runtime_checkable
+class Furnished(Protocol):
+    """A game that may be played with files of the user's own, whose contents are part of what a run is."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The absolute path of each such file, and the SHA-256 of what was read from it."""
+
+
+def files_of(game: Game) -> dict[str, str]:
+    """What files of the user's own a game is played with; most have none."""
+    return game.files if isinstance(game, Furnished) else {}
 
 
 @runtime_checkable

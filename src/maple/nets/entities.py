@@ -72,7 +72,7 @@ class EntityTrunk(nn.Module):
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tokens]:
         """(n, out) of observations (n, O), before an activation, and the tokens."""
-        n = len(observation)
+        n = observation.shape[0]  # not len(), which an export would take for a constant
         rows = [observation[:, g.begin : g.end].reshape(n, g.count, g.width) for g in self.groups]
         present = torch.cat([part[:, :, g.present] != 0 for part, g in zip(rows, self.groups, strict=True)], dim=1)
         entities = torch.cat([layer(part) for layer, part in zip(self.of_group, rows, strict=True)], dim=1)
@@ -110,7 +110,7 @@ class PointerHead(nn.Module):
         """(n, A) from x (n, inputs) and the tokens of the same rows."""
         parts = []
         for name, query in self.query.items():
-            asked = query(x).view(len(x), -1, self.width)  # (n, blocks, D)
+            asked = query(x).view(x.shape[0], -1, self.width)  # (n, blocks, D)
             met = asked @ tokens.of[:, self.places[name]].transpose(1, 2)  # (n, blocks, count)
             parts.append(met.flatten(1) / self.width**0.5)
         if self.plain is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ def default_runs_dir() -> Path:
     return Path(os.environ.get("MAPLE_RUNS_DIR", "runs"))
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a whole file or none of it."""
+def write_atomically(path: Path, text: str, option: str = "--runs-dir") -> None:
+    """Write a whole file or none of it; `option` is what says where."""
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8") as file:
@@ -33,8 +33,9 @@ def write_atomically(path: Path, text: str) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
-        raise RunError(f"cannot write {path}: {error.strerror}; free some space or choose another --runs-dir") from None
+        with suppress(OSError):
+            part.unlink()
+        raise RunError(f"cannot write {path}: {error.strerror}; free some space or choose another {option}") from None
 
 
 class RunFolder:
@@ -115,9 +116,13 @@ class RunFolder:
 
     def append(self, name: str, record: Mapping[str, Any]) -> None:
         """Add a line to one of the run's records: `events.jsonl` has an update a line, `evaluations.jsonl` a result."""
+        self.extend(name, [record])
+
+    def extend(self, name: str, records: Iterable[Mapping[str, Any]]) -> None:
+        """Add lines to one of the run's records."""
         try:
             with (self.path / name).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+                file.writelines(json.dumps(record) + "\n" for record in records)
         except OSError as error:
             raise RunError(f"cannot write {self.path / name}: {error.strerror}; free some space") from None
 

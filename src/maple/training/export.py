@@ -9,6 +9,7 @@ options are compared; of a distribution, its mean. A network that remembers take
 from __future__ import annotations
 
 import warnings
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from maple.arena.native import NativeArena
+from maple.arena.base import Arena
+from maple.arena.open import open_arena
+from maple.arena.serial import SerialArena
 from maple.core.errors import MissingExtraError, RunError
+from maple.games.external.game import ExternalGame
 from maple.nets.dense import RELU
 from maple.nets.policy import IndexPolicy, OptionPolicy
 from maple.nets.q import IndexQ, OptionQ
@@ -31,6 +35,7 @@ from maple.training.learners import Net
 __all__ = ["Exported", "dense_rows", "export_onnx"]
 
 OPSET = 18
+TABLES, SAMPLED = 24, 240  # the games that are played to check a file, and the decisions of them; half are checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +106,18 @@ def dense_rows(rows: Rows, features: int) -> NDArray[np.float32]:
 
 def _sample(agent: Agent) -> tuple[NDArray[np.uint64], NDArray[np.int16]]:
     """Decisions of real games and what the agent does in them."""
-    team = agent.policy.seen.team
-    arena = NativeArena(agent.game, 24, 1, team, observations=False, check=False)
-    views = []
-    for _ in range(10):
-        step = arena.recv()
-        views.append(step.view.copy())
-        arena.send(agent.choose(step.view, step.keys, 0))
-    view = np.concatenate(views)
-    keys = arena.recv().keys.take(np.arange(len(view)) % arena.tables)
-    return view, agent.policy.choose(view, keys, 0, True).action
+    game, team = agent.game, agent.policy.seen.team
+    arena: Arena = SerialArena(game, TABLES, 1) if isinstance(game, ExternalGame) else open_arena(game, TABLES, 1, team)
+    views, actions, rows = list[NDArray[np.uint64]](), list[NDArray[np.int32]](), 0
+    with closing(arena):
+        while rows < SAMPLED:
+            step = arena.recv()
+            views.append(step.view.copy())
+            actions.append(agent.choose(step.view, step.keys, 0))
+            arena.send(actions[-1])
+            rows += len(views[-1])
+    agent.reset()
+    return np.concatenate(views)[:SAMPLED], np.concatenate(actions)[:SAMPLED].astype(np.int16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +189,8 @@ def export_onnx(agent: Agent, path: Path) -> Exported:
         program.save(str(part))  # type: ignore[union-attr]
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise RunError(f"cannot write {path}: {error.strerror}; choose another place") from None
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     half = len(next(iter(plan.given.values()))) // 2  # another number of rows than it was traced with

@@ -26,9 +26,15 @@ class Keeper:
     """Saves a trainer into a run's folder of checkpoints."""
 
     def __init__(
-        self, folder: Path, config: Config, trainer: Trainer, saved: Callable[[Path], None] = lambda _: None
+        self,
+        folder: Path,
+        config: Config,
+        trainer: Trainer,
+        files: dict[str, str],
+        saved: Callable[[Path], None] = lambda _: None,
     ) -> None:
         self._folder, self._config, self._trainer, self._saved = folder, config, trainer, saved
+        self._files = files  # of the user's own, that the game is played with
         self.saved_steps = trainer.counters.steps
         last = read_meta(kept[-1]) if (kept := milestones(folder)) else {}
         self._milestone_steps = int(last.get("step", 0))
@@ -61,6 +67,7 @@ class Keeper:
         return {
             "game": self._config.name,
             "config": self._config.model_dump(),
+            "files": self._files,
             "counters": asdict(self._trainer.counters),
             "machine": {"python": platform.python_version(), "torch": torch.__version__, "system": platform.platform()},
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 import psutil
@@ -22,6 +22,7 @@ __all__ = ["Need", "check_memory", "estimate"]
 PROCESS = 700 * 2**20  # Python, torch, compiled kernels
 SPARE = 0.9  # of what is free; the rest is for everything else
 SAMPLE = 16  # tables that are made to see how large one is
+COPIES = 2  # of everything that a checkpoint holds, while its bytes are put together
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,13 @@ class Need:
     memory: int
     network: int
     encoding: int
+    saving: int
     process: int = PROCESS
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self.tables + self.memory + self.network + self.encoding + self.process
+        return self.tables + self.memory + self.network + self.encoding + self.saving + self.process
 
 
 def estimate(config: Config, game: Game) -> Need:
@@ -47,9 +49,10 @@ def estimate(config: Config, game: Game) -> Need:
     values = signals if config.algo == "afterstate" else 1
     row = view + 8 * values + 4 * signals + 11 + 4 * _remembered(config)
     rows = config.horizon + 2 * tables * spec.seats
-    memory = rows * row
+    memory, kept = rows * row, 2 * tables * spec.seats * row  # of a rollout, what still waits for its outcome
     if config.algo == "dqn":
         memory = _replay_size(config, view) + 8 * tables * spec.seats * config.dqn.n_step
+        kept = memory if config.dqn.saves_replay else 0
         rows = 4 * config.dqn.draw_ahead * config.dqn.minibatch  # two groups, and what each led to
     if config.by_index:
         encoding = rows * (spec.observation * spec.dtype.itemsize + spec.actions)
@@ -60,12 +63,15 @@ def estimate(config: Config, game: Game) -> Need:
     if actors:
         memory += (config.actors.lag + 1) * rows * row  # blocks on their way
     learning = 2 if config.league.exploiter_every else 1  # an exploiter has tables, memory and network of its own
-    each = 3 + threads + (config.algo == "dqn")
+    weights, frozen = 4 * _weights(config, spec), _frozen(config, spec)
+    own = 3 + (config.algo == "dqn")
+    tables *= _table_size(game) + view + 64 + 4 * spec.seats * _remembered(config)
     return Need(
-        tables=learning * tables * (_table_size(game) + view + 64 + 4 * spec.seats * _remembered(config)),
+        tables=learning * tables,
         memory=learning * memory,
-        network=4 * _weights(config, spec) * (learning * each + _frozen(config, spec)),
+        network=weights * (learning * (own + threads) + frozen),
         encoding=learning * encoding,
+        saving=COPIES * (tables + weights * (own + frozen) + kept),
         process=PROCESS * (actors + 2 if actors else 1),  # and one that stands by
     )
 
@@ -138,7 +144,7 @@ def check_memory(config: Config, game: Game, free: int | None = None) -> Need:
     need, room = estimate(config, game), int(SPARE * free)
     if need.total <= room:
         return need
-    parts = {"tables": need.tables, "memory": need.memory, "network": need.network, "encoding": need.encoding}
+    parts = {name: size for name, size in asdict(need).items() if name != "process"}
     largest = ", ".join(f"{name} {_gib(size)}" for name, size in sorted(parts.items(), key=lambda part: -part[1])[:2])
     fits = _what_fits(config, game, room)
     raise ConfigError(f"this run needs about {_gib(need.total)} ({largest}), but {_gib(room)} are free here; {fits}")
@@ -170,7 +176,8 @@ def _smaller_replay(config: Config, game: Game, room: int) -> str:
         capacity //= 2
         changed = config.dqn.model_copy(update={"capacity": capacity})
         if estimate(config.model_copy(update={"dqn": changed}), game).total <= room:
-            return f"--set dqn.capacity={capacity} would fit, and so may --set dqn.replay=file"
+            others = "--set dqn.save_replay=false or dqn.replay=file" if c.saves_replay else "--set dqn.replay=file"
+            return f"--set dqn.capacity={capacity} would fit, and so may {others}"
     return "free some memory, choose fewer tables, or try --set dqn.replay=file"
 
 

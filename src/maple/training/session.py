@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,10 +15,10 @@ import torch
 from maple.core.config import Config, flat
 from maple.core.cores import available_cores
 from maple.core.errors import CheckpointError, ConfigError
-from maple.core.kernels import mark_compiled
+from maple.core.kernel_cache import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
-from maple.games.contract import Game
+from maple.games.contract import Game, files_of
 from maple.learn.replay import Replay
 from maple.perf.spans import span
 from maple.runs.machine import describe_machine
@@ -38,7 +38,7 @@ __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
 FREE_TO_CHANGE = (
     *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate"),
-    *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard"),
+    *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard", "log.rewards"),
     *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
     *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths", "actors.count"),
 )
@@ -112,6 +112,16 @@ def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
             )
 
 
+def _check_files(now: dict[str, str], then: dict[str, str], run: RunFolder) -> None:
+    """A run goes on only with teams, maps and the like that say what they said when it began."""
+    for path in sorted(now.keys() | then.keys()):
+        if now.get(path) != then.get(path):
+            raise ConfigError(
+                f"{path} is not what it was when run {run.name!r} began; put that back, or give the new contents "
+                "another --run name"
+            )
+
+
 def _resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -> tuple[Config, Checkpoint | None]:
     """The newest checkpoint of the run, if there is one, and the config with what it fixed."""
     checkpoint = load_newest(run.checkpoints, warn)
@@ -124,6 +134,8 @@ def _resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -
         )
     stored = checkpoint.config
     _check_same(config, stored, run)
+    if "files" in checkpoint.meta:
+        _check_files(files_of(make_game(config.name, config.game)), checkpoint.meta["files"], run)
     return config.model_copy(update={"tables": stored.tables, "threads": stored.threads}), checkpoint
 
 
@@ -143,7 +155,10 @@ def train_run(
     if config.steps is None and config.minutes is None:
         raise ConfigError("a run needs an end: give it --steps or --minutes")
     config = config.model_copy(update={"game": make_game(config.name, config.game).settings.model_dump()})
-    check_memory(config, make_game(config.name, config.game))
+    game = make_game(config.name, config.game)
+    if config.log.rewards and "parts" not in (game.spec.figures.names or ()):
+        raise ConfigError(f"log.rewards: the reward of {config.name} is not made of parts; leave it out")
+    check_memory(config, game)
     with run.locked():
         with span("build"):
             config, checkpoint = _resume_point(config, run, warn)
@@ -155,7 +170,6 @@ def train_run(
         with Team(threads) as team:
             with span("build"):
                 rivals = checkpoint_rivals(checkpoint.state) if checkpoint is not None else None
-                game = make_game(config.name, config.game)
                 trainer = build_trainer(config, game, team, run.log, run.path, warn, rivals)
             with closing(trainer.arena), closing(trainer.learner):
                 if donor is not None:
@@ -244,7 +258,7 @@ class _Session:
         self.recorder = recorder
         self.game = make_game(config.name, config.game)
         self.window = Window(time.monotonic)
-        self.keeper = Keeper(run.checkpoints, config, trainer, saved)
+        self.keeper = Keeper(run.checkpoints, config, trainer, files_of(self.game), saved)
         self.began = self.saved = time.monotonic()
         self.cpu = self._worked_s()
         counters = trainer.counters
@@ -282,6 +296,16 @@ class _Session:
         if log.enabled and log.file and due:
             self.run.append("events.jsonl", {"event": "update", **record})
             self.recorder.add(self.last.steps, record)
+        if log.enabled and log.rewards:
+            self.run.extend("rewards.jsonl", self._rewards(update))
+
+    def _rewards(self, update: Update) -> Iterator[dict[str, float]]:
+        """What the learner earned in each game that ended, and what that is made of."""
+        for number, seat in enumerate(update.seats.tolist()):
+            one = slice(number, number + 1)
+            figures = self.game.summarize(update.games[one], update.seats[one])
+            parts = {name: value for name, value in figures.items() if name.startswith("reward_")}
+            yield {"steps": update.counters.steps, "seat": seat, "reward": sum(parts.values()), **parts}
 
     def _progress(self, progress: float, figures: dict[str, float], game: dict[str, float]) -> Progress:
         counters = self.trainer.counters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -131,6 +132,12 @@ class ShowdownGame:
             metric=Metric("win_rate", 0.02),
             options=options.option_spec(),
         )
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The SHA-256 of each team file."""
+        found = read_team_files(self.settings.team)
+        return {one["file"]: hashlib.sha256(one["text"].encode()).hexdigest() for one in found}
 
     def program(self, seed: int, tables_per_deal: int) -> Program:
         chosen = self.settings

@@ -94,6 +94,15 @@ def _prepare_server(package: Path) -> None:
     (package / "config" / "config.js").write_text(f"{example}\nexports.bindaddress = '127.0.0.1';\n")
 
 
+def _cause(said: str) -> str:
+    """What npm says went wrong: its code and the first line that explains it, not the log that it names last."""
+    lines = [re.sub(r"^npm (?:error|ERR!)", "", line).strip() for line in said.splitlines()]
+    code = next((line.removeprefix("code ") for line in lines if line.startswith("code ")), "")
+    details = ("code ", "errno ", "syscall ", "path ", "A complete log")
+    why = next((line for line in lines if line and not line.startswith(details) and "_logs" not in line), "")
+    return ": ".join(filter(None, (code, why.rstrip(".")))) or "it does not say why"
+
+
 def install(tell: Callable[[str], None]) -> Path:
     """Install the pinned npm packages, unless they are there already. Nothing is left behind if that fails."""
     folder = modules_folder()
@@ -111,8 +120,8 @@ def install(tell: Callable[[str], None]) -> Path:
     done = subprocess.run([*_npm(), "ci", *flags], cwd=fresh, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         shutil.rmtree(fresh, ignore_errors=True)
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise NodeError(f"npm could not install the simulator's packages: {last}; mend that and run: {SETUP}")
+        cause = _cause(done.stderr)
+        raise NodeError(f"npm could not install the simulator's packages: {cause}; mend that and run: {SETUP}")
     _prepare_server(fresh / "node_modules" / "pokemon-showdown")
     (fresh / "installed").touch()
     shutil.rmtree(folder, ignore_errors=True)

@@ -6,6 +6,7 @@ and what is allowed there.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -31,11 +32,13 @@ __all__ = [
     "Unit",
     "cells_within",
     "check_fit",
+    "is_file",
     "load_map",
     "load_mission",
     "load_roster",
     "names_of",
     "path_costs",
+    "sha256_of",
 ]
 
 WIDTH, HEIGHT = 22, 15
@@ -251,8 +254,21 @@ def names_of(kind: str) -> list[str]:
     return sorted(path.name.removesuffix(".yml") for path in folder.iterdir() if path.name.endswith(".yml"))
 
 
+def is_file(name: str) -> bool:
+    """Whether a name is that of a file of the user's own, not of something that ships."""
+    return name.endswith((".yml", ".yaml"))
+
+
+def sha256_of(file: str) -> str:
+    """Of what is in a file of the user's own."""
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        raise GameError(f"{file} cannot be read; name a file that is there") from None
+
+
 def _read(kind: str, name: str, model: type[_Model]) -> _Model:
-    own = name.endswith((".yml", ".yaml"))
+    own = is_file(name)
     if not own and name not in names_of(kind):
         known = nearest(name, names_of(kind))
         raise GameError(f"there is no {kind.removesuffix('s')} {name!r}; {known}, or name a .yml file")

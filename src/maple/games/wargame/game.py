@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from maple.core.errors import GameError, nearest
 from maple.core.spec import EntityGroup, GameSpec, Metric, OptionSpec
@@ -20,10 +21,12 @@ from maple.games.wargame.content import (
     MAX_SQUADS,
     Roster,
     check_fit,
+    is_file,
     load_map,
     load_mission,
     load_roster,
     names_of,
+    sha256_of,
 )
 from maple.games.wargame.scripts import SCRIPTS, weights
 from maple.games.wargame.show import action_text, frame_text, show_view
@@ -65,10 +68,22 @@ class WargameSettings(BaseModel):
     vp_scale: float = Field(20.0, gt=0, description="VP that the margin is counted in")
     rewards: RewardSettings = RewardSettings()
 
+    @field_validator("roster", "maps", "missions")
+    @classmethod
+    def _as_paths(cls, value: str | list[str]) -> str | list[str]:
+        """Files by their absolute paths, so that a run goes on from wherever it is started again."""
+        return _absolute(value) if isinstance(value, str) else [_absolute(name) for name in value]
+
+
+def _absolute(name: str) -> str:
+    return str(Path(name).expanduser().resolve()) if is_file(name) else name
+
 
 @cache
-def _load(roster: str, maps: tuple[str, ...], missions: tuple[str, ...]) -> tuple[Roster, NDArray[Any]]:
-    """A roster and the book of it, these maps and these missions."""
+def _load(
+    roster: str, maps: tuple[str, ...], missions: tuple[str, ...], _contents: tuple[str, ...]
+) -> tuple[Roster, NDArray[Any]]:
+    """A roster and the book of it, these maps and these missions; read again where the contents of a file change."""
     units = load_roster(roster)
     boards = {name: load_map(name) for name in maps}
     tasks = {name: load_mission(name) for name in missions}
@@ -122,7 +137,9 @@ class WargameGame:
         self.settings = chosen
         self.maps = tuple(dict.fromkeys(chosen.maps or names_of("maps")))
         self.missions = tuple(dict.fromkeys(chosen.missions or names_of("missions")))
-        self.roster, self.book = _load(chosen.roster, self.maps, self.missions)
+        named = (chosen.roster, *self.maps, *self.missions)
+        self.files = {name: sha256_of(name) for name in named if is_file(name)}
+        self.roster, self.book = _load(chosen.roster, self.maps, self.missions, tuple(self.files.values()))
         cheapest = min(unit.body.points for unit in self.roster.units.values())
         if chosen.points < cheapest:
             raise GameError(f"game.points = {chosen.points} buys no squad; the cheapest of the roster costs {cheapest}")
