@@ -208,10 +208,10 @@ def test_an_agent_plays_an_envs_games_as_it_plays_an_arenas(tmp_path: Path, team
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (["algo=afterstate", "net.core=lstm"], "net.core=lstm needs PPO over indices"),
-        (["algo=dqn", "net.attention=true"], "net.attention needs PPO over indices"),
+        (["algo=afterstate", "net.core=lstm"], "net.core=lstm is not for afterstate; use --algo ppo"),
+        (["algo=dqn", "net.attention=true"], "net.attention is not for dqn; use --algo ppo"),
         (["algo=ppo", "ppo.policy=index", "net.attention=true"], "ofc does not say what entities it shows"),
-        (["algo=ppo", "ppo.policy=index", "net.core=gru", "ppo.augment=true"], "which a memory cannot follow"),
+        (["algo=ppo", "ppo.policy=index", "net.core=gru", "ppo.augment=true"], "turn it or net.core=gru off"),
     ],
 )
 def test_what_does_not_fit_gets_a_sentence(settings: list[str], sentence: str, team: Team) -> None:

@@ -91,9 +91,9 @@ class EntityTrunk(nn.Module):
 
 
 class PointerHead(nn.Module):
-    """Logits of actions: those about an entity from its token, all others from a plain last layer."""
+    """Logits of actions: those about an entity from its token, all others from a plain last layer, or 0 without one."""
 
-    def __init__(self, spec: GameSpec, inputs: int, width: int) -> None:
+    def __init__(self, spec: GameSpec, inputs: int, width: int, *, plain: bool = True) -> None:
         super().__init__()
         pointing = [group for group in spec.entities if group.actions]
         pointed = [action for group in pointing for action in group.pointing]
@@ -102,7 +102,8 @@ class PointerHead(nn.Module):
         self.register_buffer("order", order, persistent=False)
         self.order: Tensor
         self.places = _places(spec.entities)
-        self.plain = _faint(nn.Linear(inputs, len(rest))) if rest else None
+        self.actions, self.others = spec.actions, len(rest)
+        self.plain = _faint(nn.Linear(inputs, len(rest))) if rest and plain else None
         self.query = nn.ModuleDict({g.name: _faint(nn.Linear(inputs, len(g.actions) * width)) for g in pointing})
         self.width = width
 
@@ -113,8 +114,7 @@ class PointerHead(nn.Module):
             asked = query(x).view(len(x), -1, self.width)  # (n, blocks, D)
             met = asked @ tokens.of[:, self.places[name]].transpose(1, 2)  # (n, blocks, count)
             parts.append(met.flatten(1) / self.width**0.5)
-        if self.plain is not None:
-            parts.append(self.plain(x))
+        parts.append(x.new_zeros(len(x), self.others) if self.plain is None else self.plain(x))
         return torch.cat(parts, dim=1)[:, self.order]
 
 

@@ -26,7 +26,7 @@ from maple.nets.accelerate import choose_precision, compile_towers
 from maple.nets.policy import OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
-from maple.nets.sequence import SequencePolicy
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 from maple.perf.spans import span
 from maple.training.actor import Actor
 from maple.training.league import League
@@ -93,7 +93,7 @@ def make_learner(
     sizes = (config.horizon, tables, spec.seats, spec.view)
     if isinstance(net, OptionValue):
         return AfterstateLearner(net, config, Rollout(*sizes, signals, signals), precision)
-    state = net.state_width if isinstance(net, SequencePolicy) else 0
+    state = net.state_width if isinstance(net, SequencePolicy | OptionSequencePolicy) else 0
     return PpoLearner(net, config, Rollout(*sizes, 1, signals, state), precision)
 
 
@@ -136,12 +136,12 @@ def _check_net_fits(config: Config, game: Game) -> None:
     if config.net.plain:
         return
     wanted = "net.attention" if config.net.attention else f"net.core={config.net.core}"
-    if config.algo != "ppo" or not config.by_index:
-        raise ConfigError(f"{wanted} needs PPO over indices: use --algo ppo --set ppo.policy=index, or leave it out")
+    if config.algo != "ppo":
+        raise ConfigError(f"{wanted} is not for {config.algo}; use --algo ppo, or leave it out")
     if config.net.attention and not game.spec.entities:
         raise ConfigError(f"net.attention: {config.name} does not say what entities it shows; leave it out")
-    if config.net.core != "none" and config.ppo.augment:
-        raise ConfigError("ppo.augment renames each decision by itself, which a memory cannot follow; turn one off")
+    if config.ppo.augment:
+        raise ConfigError(f"ppo.augment renames each decision by itself, for plain networks; turn it or {wanted} off")
 
 
 def build_trainer(

@@ -19,13 +19,14 @@ from maple.learn.ppo import PpoRecipe, ppo_update
 from maple.learn.replay import Replay
 from maple.learn.rollout import Rollout
 from maple.learn.sequence_ppo import sequence_update
+from maple.nets.body import Shape
 from maple.nets.entities import Attention
 from maple.nets.flat import FlatWeights
 from maple.nets.noisy import renew_noise, silence
 from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
-from maple.nets.sequence import SequencePolicy
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 
 __all__ = [
     "AfterstateLearner",
@@ -39,7 +40,7 @@ __all__ = [
     "weights_of",
 ]
 
-Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ | SequencePolicy
+Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ | SequencePolicy | OptionSequencePolicy
 N = TypeVar("N", bound=Net)
 
 
@@ -52,15 +53,21 @@ def make_policy(config: Config, seen: Seen, device: torch.device) -> Net:
             net = OptionValue(seen, config.net.hidden, config.afterstate.caution)
         elif config.algo == "dqn":
             net = _make_q(config, seen)
-        elif config.ppo.policy == "options":
-            net = OptionPolicy(seen, config.net.hidden)
         elif not config.net.plain:
-            c = config.net
-            attention = Attention(c.attention_width, c.attention_heads, c.attention_blocks) if c.attention else None
-            net = SequencePolicy(seen, c.hidden, c.activation, c.core, c.core_width, attention)
-        else:
+            kind = SequencePolicy if config.by_index else OptionSequencePolicy
+            net = kind(seen, config.net.hidden, _shape(config))
+        elif config.by_index:
             net = IndexPolicy(seen, config.net.hidden, config.net.activation)
+        else:
+            net = OptionPolicy(seen, config.net.hidden)
     return net.to(device)
+
+
+def _shape(config: Config) -> Shape:
+    """What a network that attends or remembers is made of; networks over options have rectifiers throughout."""
+    c = config.net
+    attention = Attention(c.attention_width, c.attention_heads, c.attention_blocks) if c.attention else None
+    return Shape(c.hidden[0], c.activation if config.by_index else "relu", c.core, c.core_width, attention)
 
 
 def _make_q(config: Config, seen: Seen) -> IndexQ | OptionQ:
@@ -161,7 +168,7 @@ class PpoLearner(_OnPolicy):
 
     def __init__(
         self,
-        net: IndexPolicy | OptionPolicy | SequencePolicy,
+        net: IndexPolicy | OptionPolicy | SequencePolicy | OptionSequencePolicy,
         config: Config,
         memory: Rollout,
         precision: torch.dtype | None = None,
@@ -190,7 +197,7 @@ class PpoLearner(_OnPolicy):
         )
         batch = self.memory.batch()
         descent, key = self.schedule.at(progress), (self._seed, number)
-        if isinstance(self.policy, SequencePolicy):
+        if isinstance(self.policy, SequencePolicy | OptionSequencePolicy):
             length = c.segment if self.policy.state_width else 1
             return sequence_update(self.policy, descent, batch, recipe, *key, length=length, burn_in=c.burn_in)
         return ppo_update(self.policy, descent, batch, recipe, *key)

@@ -92,7 +92,11 @@ def _weights(config: Config, spec: GameSpec) -> int:
         outputs += outputs if config.algo == "ppo" else []
         if config.net.plain:
             return sum(_tower([inputs, *config.net.hidden, out]) for out in outputs)
-        return _sequence_weights(config.net, spec)
+        body, width = _body_weights(config.net, spec, inputs)
+        if by_index:
+            return body + sum(_tower([width, *config.net.hidden[1:], out]) for out in (spec.actions, 1))
+        options = _tower([inputs, *config.net.hidden, 1]) + _tower([width, config.net.hidden[0]])
+        return body + options + _tower([width, *config.net.hidden[1:], 1])
     c = config.dqn
     atoms, hidden = max(1, c.quantiles), config.net.hidden
     outputs = [atoms * (spec.actions if by_index else 1), *([atoms] if c.dueling else [])]
@@ -100,17 +104,16 @@ def _weights(config: Config, spec: GameSpec) -> int:
     return towers + _tower([inputs, hidden[0]]) * (1 if by_index else len(outputs))
 
 
-def _sequence_weights(net: NetConfig, spec: GameSpec) -> int:
-    """Numbers of a network that attends or remembers."""
+def _body_weights(net: NetConfig, spec: GameSpec, inputs: int) -> tuple[int, int]:
+    """Numbers of what attends or remembers, and how many it gives on."""
     gates = {"none": 0, "gru": 3, "lstm": 4}[net.core]
     width = net.core_width if gates else net.hidden[0]
-    first = _tower([spec.observation, net.hidden[0]])
+    first = _tower([inputs, net.hidden[0]])
     if net.attention:
         token = net.attention_width
         blocks = net.attention_blocks * (_tower([token, 4 * token]) + _tower([token, 2 * token, token]) + 4 * token)
         first = spec.observation * token + len(spec.entities) * token + blocks + _tower([2 * token, net.hidden[0]])
-    core = gates * width * (net.hidden[0] + width + 2)
-    return first + core + sum(_tower([width, *net.hidden[1:], out]) for out in (spec.actions, 1))
+    return first + gates * width * (net.hidden[0] + width + 2), width
 
 
 def _tower(widths: list[int]) -> int:
