@@ -1,7 +1,8 @@
 """Attention over the entities of an observation, and actions that point at them.
 
 A token for the globals, which are never absent, and one for each entity. Tokens have no positions: the order of a
-group's rows changes nothing but the order of the actions that point at them.
+group's rows changes nothing but the order of the actions that point at them, unless the game says that its rows are
+ordered.
 """
 
 from __future__ import annotations
@@ -66,16 +67,21 @@ class EntityTrunk(nn.Module):
         self.of_rest = nn.Linear(len(rest), width) if rest else None
         self.start = nn.Parameter(torch.zeros(width))  # the globals' token where there are none
         self.of_group = nn.ModuleList(nn.Linear(group.width, width) for group in self.groups)
+        self.of_place = nn.ParameterDict(
+            {group.name: nn.Parameter(0.1 * torch.randn(group.count, width)) for group in self.groups if group.ordered}
+        )
         self.blocks = nn.ModuleList(_Block(width, size.heads) for _ in range(size.blocks))
         self.last = nn.LayerNorm(width)
         self.out = nn.Linear(2 * width, out)
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tokens]:
         """(n, out) of observations (n, O), before an activation, and the tokens."""
-        n = len(observation)
+        n = observation.shape[0]  # len() would be a plain number, to which an exported file would be bound
         rows = [observation[:, g.begin : g.end].reshape(n, g.count, g.width) for g in self.groups]
-        present = torch.cat([part[:, :, g.present] != 0 for part, g in zip(rows, self.groups, strict=True)], dim=1)
-        entities = torch.cat([layer(part) for layer, part in zip(self.of_group, rows, strict=True)], dim=1)
+        present = torch.cat([_present(part, g) for part, g in zip(rows, self.groups, strict=True)], dim=1)
+        made = [layer(part) for layer, part in zip(self.of_group, rows, strict=True)]
+        made = [x + self.of_place[g.name] if g.ordered else x for x, g in zip(made, self.groups, strict=True)]
+        entities = torch.cat(made, dim=1)
         start = self.start.expand(n, -1)
         if self.of_rest is not None:
             start = start + self.of_rest(observation[:, self.rest])
@@ -111,11 +117,18 @@ class PointerHead(nn.Module):
         """(n, A) from x (n, inputs) and the tokens of the same rows."""
         parts = []
         for name, query in self.query.items():
-            asked = query(x).view(len(x), -1, self.width)  # (n, blocks, D)
+            asked = query(x).view(x.shape[0], -1, self.width)  # (n, blocks, D)
             met = asked @ tokens.of[:, self.places[name]].transpose(1, 2)  # (n, blocks, count)
             parts.append(met.flatten(1) / self.width**0.5)
-        parts.append(x.new_zeros(len(x), self.others) if self.plain is None else self.plain(x))
+        parts.append(x.new_zeros(x.shape[0], self.others) if self.plain is None else self.plain(x))
         return torch.cat(parts, dim=1)[:, self.order]
+
+
+def _present(rows: Tensor, group: EntityGroup) -> Tensor:
+    """(n, count) which of a group's rows (n, count, width) are no padding."""
+    if group.present is None:
+        return torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
+    return rows[:, :, group.present] != 0
 
 
 def _faint(layer: nn.Linear) -> nn.Linear:
