@@ -24,6 +24,7 @@ KINDS = {
     "q of options": ["algo=dqn", "dqn.policy=options", "dqn.exploration=noisy"],
     "lstm": ["algo=ppo", "ppo.policy=index", "net.core=lstm", "net.core_width=10"],
     "gru": ["algo=ppo", "ppo.policy=index", "net.core=gru", "net.activation=tanh"],
+    "q that remembers": ["algo=dqn", "dqn.policy=index", "net.core=gru", "dqn.quantiles=2"],
     "options that remember": ["algo=ppo", "ppo.policy=options", "net.core=lstm", "net.core_width=10"],
     "indices": ["algo=ppo", "ppo.policy=index", "net.activation=tanh"],
 }
@@ -31,10 +32,11 @@ KINDS = {
 
 WARGAME = {
     "attention": ["ppo.policy=index"],
+    "q with attention and memory": ["algo=dqn", "dqn.policy=index", "net.core=lstm"],
     "options and attention": ["ppo.policy=options"],
     "options, attention and memory": ["ppo.policy=options", "net.core=gru"],
 }
-FEW = {"options that remember", *WARGAME} - {"attention"}
+FEW = {"options that remember", "options and attention", "options, attention and memory"}
 
 
 @pytest.fixture(params=[*KINDS, *WARGAME])

@@ -21,7 +21,7 @@ from maple.core.threads import Team, meet
 from maple.nets.flat import FlatWeights
 from maple.perf.spans import span
 
-__all__ = ["COUNTED", "GRADIENT", "LOSS", "OPTIMIZER", "Descent", "descend", "share_of"]
+__all__ = ["COUNTED", "GRADIENT", "LOSS", "OPTIMIZER", "Descent", "LossOfRows", "descend", "share_of"]
 
 MIN_SHARE = 64  # rows that are worth a thread of their own
 BETA1, BETA2 = 0.9, 0.999

@@ -18,19 +18,11 @@ from maple.learn.ppo import PpoRecipe, judge_logits, judge_option_logits, normal
 from maple.learn.returns import gae
 from maple.learn.rollout import Batch
 from maple.learn.segments import NO_ROW, Segments, cut_segments
-from maple.nets.body import Sight, Unrolled
+from maple.nets.body import Sight, Unrolled, side_by_side
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 from maple.perf.spans import span
 
 __all__ = ["sequence_update"]
-
-
-def _side_by_side(rows: NDArray[np.int64], state: Tensor) -> tuple[NDArray[np.int64], Unrolled]:
-    """The rows of some segments (n, length), step by step, and where they stand."""
-    steps = int((rows != NO_ROW).sum(1).max(initial=0))
-    turned = rows[:, :steps].T.reshape(-1)  # (steps × n,)
-    place = np.flatnonzero(turned != NO_ROW)
-    return turned[place], Unrolled(torch.from_numpy(place).to(state.device), steps, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +75,7 @@ class _Lesson:
         self, weight: NDArray[np.float32], segments_per_row: float, chosen: NDArray[np.int64]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a share of a minibatch, as much of it as the share has of the decisions."""
-        rows, segments = _side_by_side(self.segments.rows[chosen], self._first_state(chosen))
+        rows, segments = side_by_side(self.segments.rows[chosen], self._first_state(chosen))
         log_prob, entropy, value = self._judge(rows, segments)
         columns = (self.batch.log_prob, self.value, weight, self.advantage + self.value)
         known = [torch.from_numpy(column[rows]).to(value.device) for column in columns]
@@ -114,7 +106,7 @@ class _Lesson:
         if not length.any():
             return torch.from_numpy(state[self.segments.rows[chosen, 0]]).to(device)
         begin = np.where(length > 0, before[:, 0], self.segments.rows[chosen, 0])
-        rows, context = _side_by_side(before, torch.from_numpy(state[begin]).to(device))
+        rows, context = side_by_side(before, torch.from_numpy(state[begin]).to(device))
         return self.net.body.advance(self._sight(rows), context, length)
 
 

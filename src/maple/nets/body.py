@@ -18,7 +18,7 @@ from maple.nets.memory import Core
 from maple.nets.seen import Seen
 from maple.nets.sparse import Rows, SparseLayer
 
-__all__ = ["Body", "Shape", "Sight", "Unrolled"]
+__all__ = ["Body", "Shape", "Sight", "Unrolled", "side_by_side"]
 
 Sight = NDArray[Any] | Rows  # observations (n, O), or the features of decisions
 
@@ -47,6 +47,14 @@ class Unrolled:
         n = len(self.state)
         room = x.new_zeros(self.steps * n, x.shape[1])
         return room.index_copy(0, self.place, x).view(self.steps, n, x.shape[1])
+
+
+def side_by_side(rows: NDArray[np.int64], state: Tensor) -> tuple[NDArray[np.int64], Unrolled]:
+    """The rows of some segments (n, length), step by step, and where they stand; below 0 there is no row."""
+    steps = int((rows >= 0).sum(1).max(initial=0))
+    turned = rows[:, :steps].T.reshape(-1)  # (steps × n,)
+    place = np.flatnonzero(turned >= 0)
+    return turned[place], Unrolled(torch.from_numpy(place).to(state.device), steps, state)
 
 
 class Body(nn.Module):

@@ -28,6 +28,7 @@ from maple.nets.entities import Tokens
 from maple.nets.policy import IndexPolicy, OptionPolicy
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
+from maple.nets.sequence_q import SequenceQ
 from maple.nets.sparse import Rows, SparseLayer
 from maple.training.agent import Agent
 from maple.training.learners import Net
@@ -95,6 +96,16 @@ def _through(body: Body, sight: Tensor, state: Tensor | None) -> tuple[Tensor, T
         return x, tokens, ()
     x, after = body.remember(x, state)
     return x, tokens, (after,)
+
+
+class _SequenceValues(nn.Module):
+    def __init__(self, net: SequenceQ) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, observation: Tensor, mask: Tensor, state: Tensor | None = None) -> tuple[Tensor, ...]:
+        x, tokens, after = _through(self.net.body, observation, state)
+        return self.net.heads(x, tokens, mask).mean(2), *after
 
 
 class _OptionSequence(nn.Module):
@@ -172,6 +183,18 @@ def _sequence_plan(net: SequencePolicy, view: NDArray[np.uint64]) -> _Plan:
     return _Plan(_Sequence(net), {**given, "state": state}, {**wanted, "next_state": after})
 
 
+def _sequence_values_plan(net: SequenceQ, view: NDArray[np.uint64]) -> _Plan:
+    """The same of values of indices."""
+    observation, mask = net.seen.observation(view)
+    given: dict[str, NDArray[Any]] = {"observation": observation.astype(np.float32), "mask": mask}
+    state = np.random.default_rng(0).normal(size=(len(view), net.state_width)).astype(np.float32)
+    values, after = net(observation, mask, torch.from_numpy(state))
+    wanted = {"values": values.mean(2).numpy()}
+    if not net.state_width:
+        return _Plan(_SequenceValues(net), given, wanted)
+    return _Plan(_SequenceValues(net), {**given, "state": state}, {**wanted, "next_state": after.numpy()})
+
+
 def _option_sequence_plan(net: OptionSequencePolicy, view: NDArray[np.uint64]) -> _Plan:
     """The same of a network over options."""
     sight, options, features = net.body.sight(view), net.seen.options(view, keep=True), net.seen.spec.features
@@ -205,6 +228,8 @@ def _plan(net: Net, view: NDArray[np.uint64], action: NDArray[np.int16]) -> _Pla
         return _Plan(_IndexValues(net), {**dense, "mask": mask}, {"values": net(observation, mask).mean(2).numpy()})
     if isinstance(net, SequencePolicy):
         return _sequence_plan(net, view)
+    if isinstance(net, SequenceQ):
+        return _sequence_values_plan(net, view)
     if isinstance(net, OptionSequencePolicy):
         return _option_sequence_plan(net, view[:: len(view) // FEW])
     rows, features = net.seen.choice(view, action), net.seen.spec.features

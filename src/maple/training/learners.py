@@ -14,10 +14,11 @@ from maple.core.config import Config
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update
 from maple.learn.ahead import Ahead
 from maple.learn.descent import Descent
-from maple.learn.dqn import DqnRecipe, Lesson, Pupil, dqn_round
+from maple.learn.dqn import DqnRecipe, Pupil, dqn_round
 from maple.learn.ppo import PpoRecipe, ppo_update
 from maple.learn.replay import Replay
 from maple.learn.rollout import Rollout
+from maple.learn.sequence_dqn import sequence_round
 from maple.learn.sequence_ppo import sequence_update
 from maple.nets.body import Shape
 from maple.nets.entities import Attention
@@ -27,6 +28,7 @@ from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
+from maple.nets.sequence_q import SequenceQ
 
 __all__ = [
     "AfterstateLearner",
@@ -40,7 +42,7 @@ __all__ = [
     "weights_of",
 ]
 
-Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ | SequencePolicy | OptionSequencePolicy
+Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ | SequencePolicy | OptionSequencePolicy | SequenceQ
 N = TypeVar("N", bound=Net)
 
 
@@ -70,9 +72,11 @@ def _shape(config: Config) -> Shape:
     return Shape(c.hidden[0], c.activation if config.by_index else "relu", c.core, c.core_width, attention)
 
 
-def _make_q(config: Config, seen: Seen) -> IndexQ | OptionQ:
+def _make_q(config: Config, seen: Seen) -> IndexQ | OptionQ | SequenceQ:
     c = config.dqn
     hidden, noisy = config.net.hidden, c.exploration == "noisy"
+    if not config.net.plain:
+        return SequenceQ(seen, hidden, _shape(config), dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
     if c.policy == "options":
         return OptionQ(seen, hidden, dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
     return IndexQ(seen, hidden, config.net.activation, dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
@@ -208,7 +212,7 @@ class DqnLearner:
 
     def __init__(
         self,
-        net: IndexQ | OptionQ,
+        net: IndexQ | OptionQ | SequenceQ,
         config: Config,
         memory: Replay,
         prefetch: bool,
@@ -219,8 +223,8 @@ class DqnLearner:
         self._seed, self._config = config.seed, config.dqn
         target = _copied(net)
         weights = FlatWeights(target)
-        self._pupil = Pupil(net, self.schedule.descent, target.requires_grad_(False), weights)
-        self._ahead: Ahead[Lesson] = Ahead(prefetch)
+        self._pupil: Pupil[Any] = Pupil(net, self.schedule.descent, target.requires_grad_(False), weights)
+        self._ahead: Ahead[Any] = Ahead(prefetch)
 
     def begin(self, number: int, progress: float) -> None:
         """Explore as much as is due by now."""
@@ -250,7 +254,8 @@ class DqnLearner:
         )
         self.schedule.at(progress)
         first = number * recipe.updates
-        figures = dqn_round(self._pupil, replay, self._ahead, recipe, self._seed, first)
+        learn = sequence_round if isinstance(self.policy, SequenceQ) else dqn_round
+        figures = learn(self._pupil, replay, self._ahead, recipe, self._seed, first)
         silence(self.policy)
         ratio = recipe.updates / max(1, replay.fresh)
         done = {"rows": float(replay.fresh), "minibatches": float(recipe.updates), "update_ratio": ratio}
@@ -272,7 +277,7 @@ class DqnLearner:
 def frozen_copy(net: Net) -> Net:
     """A copy that shares the encoder and its team but no weights; a Q network's plays its best."""
     copy = _copied(net)
-    if isinstance(copy, IndexQ | OptionQ):
+    if isinstance(copy, IndexQ | OptionQ | SequenceQ):
         copy.epsilon = 0.0
     return copy.requires_grad_(False)
 

@@ -50,7 +50,7 @@ def estimate(config: Config, game: Game) -> Need:
     memory = rows * row
     if config.algo == "dqn":
         memory = _replay_size(config, view) + 8 * tables * spec.seats * config.dqn.n_step
-        rows = 4 * config.dqn.draw_ahead * config.dqn.minibatch  # two groups, and what each led to
+        rows = 4 * config.dqn.draw_ahead * config.dqn.minibatch  # two groups, and what each led to or came after
     if config.by_index:
         encoding = rows * (spec.observation * spec.dtype.itemsize + spec.actions)
     else:
@@ -80,7 +80,8 @@ def _replay_size(config: Config, view: int) -> int:
     c = config.dqn
     kept = 0 if c.replay == "file" else view
     tree = 16 * 8 / 7 if c.prioritized else 0.0
-    return int(c.capacity * (kept + 19 + tree))
+    links = 0 if config.net.plain else 28 + 4 * _remembered(config)
+    return int(c.capacity * (kept + 19 + tree + links))
 
 
 def _weights(config: Config, spec: GameSpec) -> int:
@@ -100,7 +101,11 @@ def _weights(config: Config, spec: GameSpec) -> int:
     c = config.dqn
     atoms, hidden = max(1, c.quantiles), config.net.hidden
     outputs = [atoms * (spec.actions if by_index else 1), *([atoms] if c.dueling else [])]
-    towers = sum(_tower([*hidden, out]) for out in outputs) * (2 if c.exploration == "noisy" else 1)
+    noisy = 2 if c.exploration == "noisy" else 1
+    if not config.net.plain:
+        body, width = _body_weights(config.net, spec, inputs)
+        return body + noisy * sum(_tower([width, *hidden[1:], out]) for out in outputs)
+    towers = sum(_tower([*hidden, out]) for out in outputs) * noisy
     return towers + _tower([inputs, hidden[0]]) * (1 if by_index else len(outputs))
 
 
