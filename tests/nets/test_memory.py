@@ -12,7 +12,8 @@ from maple.core.step import Keys
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
-from maple.nets.body import Shape
+from maple.learn.descent import MIN_SHARE
+from maple.nets.body import Body, Shape
 from maple.nets.entities import Attention
 from maple.nets.memory import Core, Memory
 from maple.nets.seen import Seen
@@ -148,6 +149,14 @@ def test_options_are_scored_one_by_one_in_what_is_remembered(name: str, shape: S
 def _places(game: Game) -> list[int]:
     """Where each group's tokens begin."""
     return [sum(group.count for group in game.spec.entities[:i]) for i in range(len(game.spec.entities))]
+
+
+def test_little_work_is_not_shared_among_threads(team: Team) -> None:
+    seen = Seen(make_game("ofc"), team)
+    small, large = (Body(seen, Shape(width, "relu", "lstm", width)) for width in (64, 512))
+    assert small.worth(256) < 2 * MIN_SHARE <= small.worth(4096)
+    assert large.worth(256) >= 4 * MIN_SHARE
+    assert Body(seen, Shape(64, "relu", "lstm", 64), described=True).worth(256) == 256
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])

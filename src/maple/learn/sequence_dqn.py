@@ -138,7 +138,7 @@ def sequence_round(
             chosen = np.arange(k * batch, (k + 1) * batch)
             decisions = int(lesson.walked.size[chosen].sum())
             loss_of = partial(segment_loss, pupil, recipe, reach, lesson, error, batch / decisions)
-            sums += torch_step(pupil, recipe, seed, first + k, chosen, loss_of, decisions)
+            sums += torch_step(pupil, recipe, seed, first + k, chosen, loss_of, pupil.net.body.worth(decisions))
         return sums, error
 
     return follow(Course(make, learn, lambda lesson: lesson.head), replay, ahead, recipe, number)

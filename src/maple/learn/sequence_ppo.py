@@ -69,7 +69,7 @@ class _Lesson:
             weight = weight.copy()
             weight[rows] = normalized(self.advantage[rows])
         loss = partial(self._loss, weight, len(chosen) / len(rows))
-        return descent.by_autograd(chosen, loss, self.recipe.max_grad_norm, worth=len(rows))
+        return descent.by_autograd(chosen, loss, self.recipe.max_grad_norm, self.net.body.worth(len(rows)))
 
     def _loss(
         self, weight: NDArray[np.float32], segments_per_row: float, chosen: NDArray[np.int64]

@@ -202,8 +202,8 @@ class PpoLearner(_OnPolicy):
         batch = self.memory.batch()
         descent, key = self.schedule.at(progress), (self._seed, number)
         if isinstance(self.policy, SequencePolicy | OptionSequencePolicy):
-            length = c.segment if self.policy.state_width else 1
-            return sequence_update(self.policy, descent, batch, recipe, *key, length=length, burn_in=c.burn_in)
+            length, burn_in = (c.segment, c.burn_in) if self.policy.state_width else (1, 0)
+            return sequence_update(self.policy, descent, batch, recipe, *key, length=length, burn_in=burn_in)
         return ppo_update(self.policy, descent, batch, recipe, *key)
 
 
