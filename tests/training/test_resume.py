@@ -39,8 +39,8 @@ SETTINGS = [
 ]
 
 
-def _arguments(run: str, runs_dir: Path, algo: str, steps: int) -> list[str]:
-    settings = [f"--set={text}" for text in [*SETTINGS, "checkpoint_every_s=0.05"]]
+def _arguments(run: str, runs_dir: Path, algo: str, more: list[str], steps: int) -> list[str]:
+    settings = [f"--set={text}" for text in [*SETTINGS, *more, "checkpoint_every_s=0.05"]]
     flags = ["--run", run, "--runs-dir", str(runs_dir), "--steps", str(steps), "--algo", algo, "--json"]
     return [sys.executable, "-m", "maple.cli", "train", "ofc", *flags, *settings]
 
@@ -60,20 +60,28 @@ def _assert_identical(a: Checkpoint, b: Checkpoint) -> None:
     assert [a.meta["counters"][name] for name in counted] == [b.meta["counters"][name] for name in counted]
 
 
-@pytest.mark.parametrize("algo", ["afterstate", "ppo", "dqn"])
-def test_killed_at_random_moments_it_ends_the_same(algo: str, tmp_path: Path) -> None:
-    steps = 12_000
-    subprocess.run(_arguments("whole", tmp_path, algo, steps), check=True, capture_output=True)
+@pytest.mark.parametrize(
+    ("algo", "more", "most"),
+    [
+        ("afterstate", [], 4),
+        ("ppo", [], 4),
+        ("dqn", [], 4),
+        ("ppo", ["net.core=lstm", "net.core_width=8", "evaluate=false"], 2),
+    ],
+)
+def test_killed_at_random_moments_it_ends_the_same(algo: str, more: list[str], most: int, tmp_path: Path) -> None:
+    steps = 3000 * most
+    subprocess.run(_arguments("whole", tmp_path, algo, more, steps), check=True, capture_output=True)
     dice, kills, started = random.Random(algo), 0, time.monotonic()
     checkpoints = tmp_path / "killed" / "checkpoints"
     while True:
         child = subprocess.Popen(
-            _arguments("killed", tmp_path, algo, steps), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            _arguments("killed", tmp_path, algo, more, steps), stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         before = latest_checkpoint(checkpoints)
-        while child.poll() is None and latest_checkpoint(checkpoints) == before and kills < 4:
+        while child.poll() is None and latest_checkpoint(checkpoints) == before and kills < most:
             time.sleep(0.01)
-        if kills < 4:
+        if kills < most:
             time.sleep(dice.random() * 0.3)
             if child.poll() is None:
                 os.kill(child.pid, signal.SIGKILL)
