@@ -11,10 +11,11 @@ from maple.nets.policy import Choice
 
 
 def add(memory: Rollout | Replay, table: list[int], seat: list[int], reward: list[float], tag: list[int]) -> None:
-    """Decisions whose view, action and value are their tag."""
+    """Decisions whose view, action, value and state are their tag."""
     n = len(table)
-    choice = Choice.allocate(n, 1)
-    choice.action[:], choice.value[:, 0] = tag, tag
+    chains = memory.chains if isinstance(memory, Replay) else None
+    choice = Choice.allocate(n, 1, chains.state.shape[1] if chains is not None else 0)
+    choice.action[:], choice.value[:, 0], choice.state[:] = tag, tag, np.array(tag)[:, None]
     keys = np.array(table, np.int32), np.array(seat, np.int8)
     memory.add(*keys, np.array(reward, np.float32)[:, None], np.array(tag, np.uint64)[:, None], choice)
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import Tensor
 
 from maple.core.sources import load_config
 from maple.core.threads import Team
@@ -19,12 +21,13 @@ from maple.learn.returns import DROPPED, ENDED, OPEN, gae
 from maple.learn.rollout import Batch, Rollout
 from maple.learn.segments import cut_segments
 from maple.learn.sequence_ppo import sequence_update
-from maple.nets.sequence import SequencePolicy
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 from maple.training.build import build_trainer
 from maple.training.loop import Trainer
 from tests.learn.test_gradients import RECIPE
 
 
+@settings(deadline=None)
 @given(st.data(), st.integers(1, 5), st.integers(0, 4))
 def test_segments_cover_every_closed_row_once(data: st.DataObject, length: int, burn_in: int) -> None:
     rows = data.draw(st.integers(0, 30))
@@ -53,22 +56,45 @@ def test_segments_cover_every_closed_row_once(data: st.DataObject, length: int, 
     assert segments == sorted(expected)
 
 
-def _trainer(team: Team, core: str) -> Trainer:
-    shape = ["net.hidden=[12, 10]", f"net.core={core}", "net.core_width=9", "net.activation=tanh"]
-    settings = ["algo=ppo", "ppo.policy=index", "tables=24", "steps=1000000", "game.fantasyland=off", *shape]
-    config = load_config("ofc", settings=[*settings, "ppo.horizon=500", "ppo.minibatch=100"])
-    return build_trainer(config, make_game("ofc", config.game), team)
+ATTENTION = ["net.attention=true", "net.attention_width=8", "net.attention_heads=2"]
+KINDS = {
+    "indices": ("ofc", ["ppo.policy=index", "game.fantasyland=off", "net.activation=tanh"]),
+    "options": ("ofc", ["ppo.policy=options", "game.fantasyland=off"]),
+    "attention": ("wargame", ["ppo.policy=options", "opponents=self", *ATTENTION]),
+}
 
 
-def _played(trainer: Trainer) -> tuple[SequencePolicy, Batch]:
+def _trainer(team: Team, core: str, kind: str = "indices") -> Trainer:
+    name, own = KINDS[kind]
+    shape = ["net.hidden=[12, 10]", f"net.core={core}", "net.core_width=9"]
+    settings = ["algo=ppo", "tables=24", "steps=1000000", *shape, *own]
+    config = load_config(name, settings=[*settings, "ppo.horizon=500", "ppo.minibatch=100"])
+    return build_trainer(config, make_game(name, config.game), team)
+
+
+def _played(trainer: Trainer) -> tuple[SequencePolicy | OptionSequencePolicy, Batch]:
     net, rollout = trainer.learner.policy, trainer.learner.memory
-    assert isinstance(net, SequencePolicy)
+    assert isinstance(net, SequencePolicy | OptionSequencePolicy)
     assert isinstance(rollout, Rollout)
     trainer.collect()
     return net, rollout.batch()
 
 
-def _one_by_one(net: SequencePolicy, batch: Batch, length: int, burn_in: int) -> None:
+def _single(
+    net: SequencePolicy | OptionSequencePolicy, view: NDArray[np.uint64], state: Tensor
+) -> tuple[Tensor, NDArray[np.int64], Tensor, Tensor]:
+    """One decision (1, V): the logits of what is legal, which actions those are, the value and the state after it."""
+    if isinstance(net, SequencePolicy):
+        observation, mask = net.seen.observation(view)
+        logits, value, state = net(observation, state)
+        legal = np.flatnonzero(mask[0])
+        return logits[0][legal], legal, value[0], state
+    options = net.seen.options(view, keep=True)
+    logits, value, state = net(net.body.sight(view), options, state)
+    return logits, options.action.astype(np.int64), value[0], state
+
+
+def _one_by_one(net: SequencePolicy | OptionSequencePolicy, batch: Batch, length: int, burn_in: int) -> None:
     """The gradient of the same loss: every chain gone through row by row, the state cut off at each segment."""
     recipe = RECIPE
     advantage = np.empty(len(batch.action), np.float32)
@@ -86,16 +112,15 @@ def _one_by_one(net: SequencePolicy, batch: Batch, length: int, burn_in: int) ->
         state, row = torch.from_numpy(batch.state[early : early + 1]), early
         with torch.no_grad():
             while row != begin:
-                state = net(net.seen.observation(batch.view[row : row + 1])[0], state)[2]
+                state = _single(net, batch.view[row : row + 1], state)[3]
                 row = int(batch.following[row])
         for _ in range(length):
             if row not in known:
                 break
-            observation, mask = net.seen.observation(batch.view[row : row + 1])
-            logits, value, state = net(observation, state)
-            log_p = torch.log_softmax(logits[0][torch.from_numpy(mask[0])], 0)
-            taken = int(mask[0][: batch.action[row]].sum())
-            log_probs[row], entropies[row], values[row] = log_p[taken], -(log_p.exp() * log_p).sum(), value[0]
+            logits, legal, value, state = _single(net, batch.view[row : row + 1], state)
+            log_p = torch.log_softmax(logits, 0)
+            taken = legal.tolist().index(batch.action[row])
+            log_probs[row], entropies[row], values[row] = log_p[taken], -(log_p.exp() * log_p).sum(), value
             row = int(batch.following[row])
     rows = np.array(sorted(known))
     judged = [torch.stack([column[row] for row in rows.tolist()]) for column in (log_probs, entropies, values)]
@@ -107,9 +132,23 @@ def _one_by_one(net: SequencePolicy, batch: Batch, length: int, burn_in: int) ->
     torch.nn.utils.clip_grad_norm_(net.parameters(), recipe.max_grad_norm)
 
 
-@pytest.mark.parametrize(("core", "length", "burn_in"), [("lstm", 2, 0), ("gru", 3, 0), ("lstm", 2, 3), ("gru", 16, 1)])
-def test_the_gradient_of_segments_is_that_of_single_decisions(core: str, length: int, burn_in: int, team: Team) -> None:
-    trainer = _trainer(team, core)
+@pytest.mark.parametrize(
+    ("kind", "core", "length", "burn_in"),
+    [
+        ("indices", "lstm", 2, 0),
+        ("indices", "gru", 3, 0),
+        ("indices", "lstm", 2, 3),
+        ("indices", "gru", 16, 1),
+        ("options", "lstm", 3, 2),
+        ("options", "gru", 2, 0),
+        ("attention", "lstm", 4, 3),
+        ("attention", "none", 1, 0),
+    ],
+)
+def test_the_gradient_of_segments_is_that_of_single_decisions(
+    kind: str, core: str, length: int, burn_in: int, team: Team
+) -> None:
+    trainer = _trainer(team, core, kind)
     net, batch = _played(trainer)
     torch.manual_seed(2)
     with torch.no_grad():  # so that what was played is no longer what would be
@@ -130,9 +169,10 @@ def test_the_gradient_of_segments_is_that_of_single_decisions(core: str, length:
         torch.testing.assert_close(found[name].grad, weight.grad, rtol=1e-3, atol=1e-6, msg=name)
 
 
-def test_what_was_played_is_what_is_judged(team: Team) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_played_is_what_is_judged(kind: str, team: Team) -> None:
     """Before any step, learning sees the very probabilities that acting drew from."""
-    trainer = _trainer(team, "lstm")
+    trainer = _trainer(team, "lstm", kind)
     net, batch = _played(trainer)
     descent = trainer.learner.schedule.descent
     descent.learning_rate = 0.0

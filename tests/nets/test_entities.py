@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -97,6 +99,21 @@ def test_the_order_of_rows_matters_to_the_actions_about_them_alone(layers: tuple
     expected[:, 3:11] = logits[:, 3:11].view(-1, 2, 4)[:, :, squads].flatten(1)
     torch.testing.assert_close(found_logits, expected)
     assert not torch.allclose(found_logits, logits)
+
+
+def test_ordered_rows_are_told_apart_and_always_there() -> None:
+    torch.manual_seed(3)
+    boards = EntityGroup("boards", begin=2, count=4, width=5, present=None, ordered=True)
+    trunk = EntityTrunk(replace(SPEC, entities=(boards,)), 6, Attention(8, 2, 1)).double()
+    observation = _observation()
+    observation[:, 2:22] = 0
+    out, tokens = trunk(observation)
+    assert tokens.present.all()
+    other = observation.clone()
+    other[:, 2:7], observation[:, 7:12] = 1.0, 1.0  # the same cards in the first row or in the second
+    assert (trunk(other)[0] - trunk(observation)[0]).abs().min() > 1e-6
+    assert (tokens.of[:, 0] - tokens.of[:, 1]).abs().min() > 1e-6
+    assert not torch.allclose(trunk(other)[0], out)
 
 
 def test_an_entity_changes_what_becomes_of_the_others(layers: tuple[EntityTrunk, PointerHead]) -> None:

@@ -11,9 +11,13 @@ from maple.arena.native import NativeArena
 from maple.core.step import Keys
 from maple.core.threads import Team
 from maple.games import make_game
+from maple.games.contract import Game
+from maple.learn.descent import MIN_SHARE
+from maple.nets.body import Body, Shape
+from maple.nets.entities import Attention
 from maple.nets.memory import Core, Memory
 from maple.nets.seen import Seen
-from maple.nets.sequence import SequencePolicy
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 
 
 def _keys(table: list[int], seat: list[int], decision: list[int]) -> Keys:
@@ -66,9 +70,9 @@ def test_acting_in_batches_is_acting_one_by_one(kind: str, team: Team) -> None:
     """OFC: seats take turns, games end and begin; every row against a plain loop with a dict of states."""
     game = make_game("ofc", {"fantasyland": "off"})
     torch.manual_seed(1)
-    policy = SequencePolicy(Seen(game, team), [12, 10], "tanh", kind, 9)  # type: ignore[arg-type]
+    policy = SequencePolicy(Seen(game, team), [12, 10], Shape(12, "tanh", kind, 9))  # type: ignore[arg-type]
     torch.nn.init.normal_(policy.actor[-1].weight)  # type: ignore[arg-type]
-    assert policy.core is not None
+    assert policy.body.core is not None
     memory, states, games = Memory(), dict[tuple[int, int, int], NDArray[np.float64]](), set[int]()
     arena = NativeArena(game, 7, 3, team, check=False)
     for _ in range(40):
@@ -78,8 +82,8 @@ def test_acting_in_batches_is_acting_one_by_one(kind: str, team: Team) -> None:
             state = states.get(key, np.zeros(policy.state_width))
             np.testing.assert_allclose(choice.state[row], state, atol=2e-6)
             with torch.no_grad():
-                x = policy.trunk(step.observation[row : row + 1])[0][0].double().numpy()
-            states[key] = state = _by_hand(policy.core, x, state)
+                x = policy.body.trunk(step.observation[row : row + 1])[0][0].double().numpy()
+            states[key] = state = _by_hand(policy.body.core, x, state)
             with torch.no_grad():
                 out = torch.from_numpy(state[None, :9]).float()
                 value, logits = policy.critic(out)[0, 0], policy.actor(out)[0].double().numpy()
@@ -91,6 +95,68 @@ def test_acting_in_batches_is_acting_one_by_one(kind: str, team: Team) -> None:
             games.add(int(key[1]))
         arena.send(choice.action.astype(np.int32))
     assert len(games) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("ofc", Shape(12, "relu", "lstm", 9)),
+        ("wargame", Shape(12, "relu", "gru", 9, Attention(8, 2, 1))),
+        ("wargame", Shape(12, "relu", attention=Attention(8, 2, 1))),
+    ],
+)
+def test_options_are_scored_one_by_one_in_what_is_remembered(name: str, shape: Shape, team: Team) -> None:
+    """Every option by itself, from the features of the one choice, in a plain loop with a dict of states."""
+    game = make_game(name)
+    torch.manual_seed(1)
+    policy = OptionSequencePolicy(Seen(game, team), [12, 10], shape).requires_grad_(False)
+    for module in policy.modules():
+        if isinstance(module, torch.nn.Linear):
+            torch.nn.init.normal_(module.weight, std=0.5)
+    memory, states = Memory(), dict[tuple[int, int, int], NDArray[np.float64]]()
+    arena, again = NativeArena(game, 5, 3, team, check=False, observations=True), 0
+    for _ in range(12):
+        step = arena.recv()
+        choice = policy.choose(step.view, step.keys, 5, False, memory)
+        for row, key in enumerate(zip(step.keys.table, step.keys.game, step.keys.seat, strict=True)):
+            view, again = step.view[row : row + 1], again + (key in states)
+            state = states.get(key, np.zeros(policy.state_width))
+            np.testing.assert_allclose(choice.state[row], state, atol=2e-6)
+            seen, tokens = policy.body.trunk(policy.body.sight(view))
+            x = seen[0].double().numpy()
+            if policy.body.core is not None:
+                states[key] = _by_hand(policy.body.core, x, state)
+                x = states[key][: policy.body.width]
+            out = torch.from_numpy(x).float()
+            legal, logits = np.flatnonzero(step.mask[row]), []
+            for action in legal:
+                rows = policy.seen.choice(view, np.array([action], np.int16))
+                described = torch.relu(policy.first.of_features(rows)[0] + policy.context(out))
+                logits.append(float(policy.actor(described)))
+                for group, place in zip(game.spec.entities, _places(game), strict=True):
+                    if policy.pointer is not None and action in group.pointing:
+                        block, entity = divmod(group.pointing.index(action), group.count)
+                        asked = policy.pointer.query[group.name](out).view(-1, 8)[block]
+                        logits[-1] += float(asked @ tokens.of[0, place + entity]) / 8**0.5
+            expected = torch.log_softmax(torch.tensor(logits).double(), 0)
+            taken = legal.tolist().index(choice.action[row])
+            np.testing.assert_allclose(choice.log_prob[row], expected[taken], atol=2e-5)
+            np.testing.assert_allclose(choice.value[row, 0], policy.critic(out)[0], atol=2e-5)
+        arena.send(choice.action.astype(np.int32))
+    assert again > 10 or policy.body.core is None
+
+
+def _places(game: Game) -> list[int]:
+    """Where each group's tokens begin."""
+    return [sum(group.count for group in game.spec.entities[:i]) for i in range(len(game.spec.entities))]
+
+
+def test_little_work_is_not_shared_among_threads(team: Team) -> None:
+    seen = Seen(make_game("ofc"), team)
+    small, large = (Body(seen, Shape(width, "relu", "lstm", width)) for width in (64, 512))
+    assert small.worth(256) < 2 * MIN_SHARE <= small.worth(4096)
+    assert large.worth(256) >= 4 * MIN_SHARE
+    assert Body(seen, Shape(64, "relu", "lstm", 64), described=True).worth(256) == 256
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])

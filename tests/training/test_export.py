@@ -26,8 +26,19 @@ KINDS = {
     "q of options": ["algo=dqn", "dqn.policy=options", "dqn.exploration=noisy"],
     "lstm": ["algo=ppo", "ppo.policy=index", "net.core=lstm", "net.core_width=10"],
     "gru": ["algo=ppo", "ppo.policy=index", "net.core=gru", "net.activation=tanh"],
+    "q that remembers": ["algo=dqn", "dqn.policy=index", "net.core=gru", "dqn.quantiles=2"],
+    "options that remember": ["algo=ppo", "ppo.policy=options", "net.core=lstm", "net.core_width=10"],
     "indices": ["algo=ppo", "ppo.policy=index", "net.activation=tanh"],
 }
+
+
+WARGAME = {
+    "attention": ["ppo.policy=index"],
+    "q with attention and memory": ["algo=dqn", "dqn.policy=index", "net.core=lstm"],
+    "options and attention": ["ppo.policy=options"],
+    "options, attention and memory": ["ppo.policy=options", "net.core=gru"],
+}
+FEW = {"options that remember", "options and attention", "options, attention and memory"}
 
 
 @contextmanager
@@ -40,17 +51,23 @@ def _agent(name: str, *settings: str) -> Iterator[Agent]:
         yield Agent(policy.requires_grad_(False), game, config, steps=0)
 
 
-def _check(agent: Agent, folder: Path) -> None:
+def _check(agent: Agent, folder: Path, rows: int = 120) -> None:
     written = export_onnx(agent, folder / "net.onnx")
     assert (folder / "net.onnx").exists()
-    assert written.rows_checked == 120
+    assert written.rows_checked == rows
     assert written.largest_difference < 1e-5
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_the_file_says_what_the_network_says(kind: str, tmp_path: Path) -> None:
     with _agent("ofc", *KINDS[kind]) as agent:
-        _check(agent, tmp_path)
+        _check(agent, tmp_path, 17 if kind in FEW else 120)
+
+
+@pytest.mark.parametrize("kind", list(WARGAME))
+def test_networks_that_attend_are_exported_too(kind: str, tmp_path: Path) -> None:
+    with _agent("wargame", "net.attention=true", *WARGAME[kind]) as agent:
+        _check(agent, tmp_path, 17 if kind in FEW else 120)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.learn.replay import Replay
-from maple.nets.sequence import SequencePolicy
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
+from maple.nets.sequence_q import SequenceQ
 from maple.training.build import build_trainer, trainer_state
 from maple.training.learners import weights_of
 from maple.training.preflight import check_memory, estimate
@@ -23,7 +24,9 @@ KINDS = [
     ["algo=ppo", "ppo.policy=index"],
     ["algo=ppo", "ppo.policy=index", "net.core=lstm"],
     ["algo=ppo", "ppo.policy=index", "net.core=gru", "net.core_width=200", "net.hidden=[100]"],
+    ["algo=ppo", "ppo.policy=options", "net.core=lstm"],
     ["algo=dqn", "dqn.policy=options"],
+    ["algo=dqn", "dqn.policy=index", "net.core=lstm"],
     ["algo=dqn", "dqn.policy=index", "dqn.quantiles=7", "dqn.exploration=noisy"],
 ]
 
@@ -35,10 +38,12 @@ def test_the_estimate_is_near_what_is_allocated(settings: list[str], team: Team)
     need, trainer = estimate(config, game), build_trainer(config, game, team)
     held = vars(trainer.learner.memory)
     held |= vars(held["tree"]) if "tree" in held else {}
+    held |= vars(held["chains"]) if held.get("chains") is not None else {}
     memory = sum(array.nbytes for array in held.values() if isinstance(array, np.ndarray))
     assert need.memory == pytest.approx(memory, rel=0.05)
     net = trainer.learner.policy
-    recalled = 2048 * game.spec.seats * 4 * (net.state_width if isinstance(net, SequencePolicy) else 0)
+    width = net.state_width if isinstance(net, SequencePolicy | OptionSequencePolicy | SequenceQ) else 0
+    recalled = 2048 * game.spec.seats * 4 * width
     tables = recalled + sum(array.nbytes for array in trainer.arena.state().values())
     assert need.tables == pytest.approx(tables, rel=0.3)
     weights = trainer.learner.schedule.descent.flat.vector.numel()

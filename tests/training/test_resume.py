@@ -74,9 +74,19 @@ def lives() -> ForkServerContext:
     return context
 
 
-@pytest.mark.parametrize("algo", ["afterstate", "ppo", "dqn"])
-def test_killed_at_random_moments_it_ends_the_same(algo: str, tmp_path: Path, lives: ForkServerContext) -> None:
-    config = _config(12_000, f"algo={algo}", "checkpoint_every_s=0.05")
+@pytest.mark.parametrize(
+    ("algo", "more", "most"),
+    [
+        ("afterstate", [], 4),
+        ("ppo", [], 4),
+        ("dqn", [], 4),
+        ("ppo", ["net.core=lstm", "net.core_width=8"], 2),
+    ],
+)
+def test_killed_at_random_moments_it_ends_the_same(
+    algo: str, more: list[str], most: int, tmp_path: Path, lives: ForkServerContext
+) -> None:
+    config = _config(3000 * most, f"algo={algo}", "checkpoint_every_s=0.05", *more)
     train_run(config, RunFolder(tmp_path / "whole"), _go_on)
     dice, kills = random.Random(algo), 0
     checkpoints = tmp_path / "killed" / "checkpoints"
@@ -84,9 +94,9 @@ def test_killed_at_random_moments_it_ends_the_same(algo: str, tmp_path: Path, li
         before = latest_checkpoint(checkpoints)
         child = lives.Process(target=_live, args=(config, tmp_path / "killed"))
         child.start()
-        while child.is_alive() and latest_checkpoint(checkpoints) == before and kills < 4:
+        while child.is_alive() and latest_checkpoint(checkpoints) == before and kills < most:
             time.sleep(0.01)
-        if kills < 4:
+        if kills < most:
             time.sleep(dice.random() * 0.3)
             if child.is_alive():
                 child.kill()

@@ -147,6 +147,8 @@ class DqnConfig(_Section):
     )
     warmup: int = Field(2000, ge=0, description="decisions before the first update")
     n_step: int = Field(3, ge=1, le=64, description="own decisions that are added up before the estimate")
+    segment: int = Field(16, ge=1, description="decisions that are drawn together, where the network remembers")
+    burn_in: int = Field(8, ge=0, description="decisions before a segment that are gone through again for its state")
     gamma: float = Field(0.99, gt=0, le=1)
     double: bool = Field(True, description="the network picks the best next action, its target judges it")
     dueling: bool = Field(True, description="a value of the decision beside the advantages of its actions")

@@ -29,16 +29,18 @@ class OptionSpec:
 class EntityGroup:
     """Things of one kind in an observation (cards, squads): `count` rows of `width` numbers each, one after the other.
 
-    A row whose number `present` is 0 is padding. Each of `actions` begins a block of actions that are about the rows:
-    one for each, in their order.
+    A row whose number `present` is 0 is padding; None says that all are always there. What one of `ordered` rows means
+    depends on its place. Each of `actions` begins a block of actions that are about the rows: one for each, in their
+    order.
     """
 
     name: str
     begin: int  # where the first row begins in the observation
     count: int
     width: int
-    present: int = 0
+    present: int | None = 0
     actions: tuple[int, ...] = ()
+    ordered: bool = False
 
     @property
     def end(self) -> int:

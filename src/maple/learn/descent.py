@@ -21,7 +21,7 @@ from maple.core.threads import Team, meet
 from maple.nets.flat import FlatWeights
 from maple.perf.spans import span
 
-__all__ = ["COUNTED", "GRADIENT", "LOSS", "OPTIMIZER", "Descent", "descend", "share_of"]
+__all__ = ["COUNTED", "GRADIENT", "LOSS", "OPTIMIZER", "Descent", "LossOfRows", "descend", "share_of"]
 
 MIN_SHARE = 64  # rows that are worth a thread of their own
 BETA1, BETA2 = 0.9, 0.999
@@ -168,13 +168,12 @@ class Descent:
 
     def _step(self, gradients: list[tuple[Tensor, ...]], max_norm: float) -> None:
         """Add up the shares' gradients and take a step of Adam."""
-        for parameter, *pieces in zip(self.flat.parameters, *gradients, strict=True):
-            assert parameter.grad is not None
-            parameter.grad.copy_(pieces[0])
-            for piece in pieces[1:]:
-                parameter.grad.add_(piece)
+        total = self.flat.gradient
+        torch.cat([piece.reshape(-1) for piece in gradients[0]], out=total)
+        for share in gradients[1:]:
+            total.add_(torch.cat([piece.reshape(-1) for piece in share]))
         self._scaler.unscale_(self.adam)
         if max_norm:
-            nn.utils.clip_grad_norm_([self.flat.vector], max_norm)
+            total.mul_((max_norm / (torch.linalg.vector_norm(total) + 1e-6)).clamp(max=1.0))
         self._scaler.step(self.adam)
         self._scaler.update()

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from maple.learn.ahead import Ahead
-from maple.learn.descent import Descent
+from maple.learn.descent import Descent, LossOfRows
 from maple.learn.q_gradient import FIGURES, q_steps
 from maple.learn.replay import Drawn, Replay
 from maple.nets.flat import FlatWeights
@@ -27,9 +27,22 @@ from maple.nets.noisy import NoisyLinear, renew_noise
 from maple.nets.q import IndexQ, OptionQ
 from maple.perf.spans import span
 
-__all__ = ["DqnRecipe", "Lesson", "Pupil", "beyond_values", "dqn_loss", "dqn_round", "taken_values"]
+__all__ = [
+    "Course",
+    "DqnRecipe",
+    "Lesson",
+    "Pupil",
+    "beyond_values",
+    "dqn_loss",
+    "dqn_round",
+    "follow",
+    "taken_values",
+    "torch_step",
+]
 
 QNet = IndexQ | OptionQ
+Q = TypeVar("Q", bound=nn.Module)
+L = TypeVar("L")
 Sight = tuple[NDArray[Any], NDArray[np.bool_]]  # observation and mask
 Lesson = tuple[Drawn, Sight | None, Sight | None]  # with what was seen there and beyond, where that is encoded ahead
 Learn = Callable[[Lesson, int], tuple[NDArray[np.float64], NDArray[np.float32]]]  # sums of FIGURES, each row's error
@@ -56,12 +69,12 @@ class DqnRecipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Pupil:
+class Pupil(Generic[Q]):
     """A network that learns, and the copy that follows it and judges what lies beyond."""
 
-    net: QNet
+    net: Q
     descent: Descent
-    target: QNet
+    target: Q
     target_weights: FlatWeights
 
     @property
@@ -71,7 +84,16 @@ class Pupil:
         return plain and self.descent.flat.on_cpu
 
 
-def _is_noisy(net: QNet) -> bool:
+@dataclass(frozen=True, slots=True)
+class Course(Generic[L]):
+    """How groups of minibatches are made and learned from."""
+
+    make: Callable[[int, int, bool], L]  # from the first one's number, how many, and whether the team is left to others
+    learn: Callable[[L, int], tuple[NDArray[np.float64], NDArray[np.float32]]]  # sums of FIGURES, an error for each ...
+    rows: Callable[[L], NDArray[np.int64]]  # ... of these rows of the replay
+
+
+def _is_noisy(net: nn.Module) -> bool:
     return any(isinstance(module, NoisyLinear) for module in net.modules())
 
 
@@ -121,27 +143,33 @@ def dqn_loss(taken: Tensor, goal: Tensor, weight: Tensor, huber: float) -> Tenso
 
 
 def dqn_round(
-    pupil: Pupil, replay: Replay, ahead: Ahead[Lesson], recipe: DqnRecipe, seed: int, number: int
+    pupil: Pupil[QNet], replay: Replay, ahead: Ahead[Lesson], recipe: DqnRecipe, seed: int, number: int
 ) -> dict[str, float]:
     """Updates number, number + 1, …; returns their mean figures."""
+    learn = _by_kernel(pupil, recipe) if pupil.by_kernel else _by_autograd(pupil, recipe, seed)
+    make = partial(_make, pupil.net, replay, recipe, seed)
+    return follow(Course(make, learn, lambda lesson: lesson[0].row), replay, ahead, recipe, number)
+
+
+def follow(course: Course[L], replay: Replay, ahead: Ahead[L], recipe: DqnRecipe, number: int) -> dict[str, float]:
+    """Go through a round of updates group by group, each made one group ahead; returns their mean figures."""
     groups = [min(recipe.draw_ahead, recipe.updates - at) for at in range(0, recipe.updates, recipe.draw_ahead)]
     sums = np.zeros(len(FIGURES))
-    learn = _by_kernel(pupil, recipe) if pupil.by_kernel else _by_autograd(pupil, recipe, seed)
 
     def begin(first: int, batches: int) -> None:
-        ahead.begin(partial(_make, pupil.net, replay, recipe, seed, first, batches, ahead.in_thread))
+        ahead.begin(partial(course.make, first, batches, ahead.in_thread))
 
     begin(number, groups[0])
     for group, following in zip(groups, [*groups[1:], 0], strict=True):
         lesson = ahead.take()
         if following:
             begin(number + group, following)
-        found, error = learn(lesson, number)
+        found, error = course.learn(lesson, number)
         sums += found
         number += group
         ahead.settle()
         with span("replay_update"):
-            replay.reweigh(lesson[0].row, error)
+            replay.reweigh(course.rows(lesson), error)
     return dict(zip(FIGURES, (sums / recipe.updates).tolist(), strict=True))
 
 
@@ -157,7 +185,7 @@ def _make(net: QNet, replay: Replay, recipe: DqnRecipe, seed: int, number: int, 
         return drawn, encode(drawn.view), encode(drawn.beyond_view)
 
 
-def _by_kernel(pupil: Pupil, recipe: DqnRecipe) -> Learn:
+def _by_kernel(pupil: Pupil[QNet], recipe: DqnRecipe) -> Learn:
     """All minibatches of a group without Python."""
     net, descent, flat = pupil.net, pupil.descent, pupil.descent.flat
     assert isinstance(net, IndexQ)
@@ -180,30 +208,42 @@ def _by_kernel(pupil: Pupil, recipe: DqnRecipe) -> Learn:
     return learn
 
 
-def _by_autograd(pupil: Pupil, recipe: DqnRecipe, seed: int) -> Learn:
+def _by_autograd(pupil: Pupil[QNet], recipe: DqnRecipe, seed: int) -> Learn:
     """The same in torch, a minibatch at a time; also for options, distributions and noise."""
-    net, target, vector = pupil.net, pupil.target, pupil.target_weights.vector
 
     def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         error = np.empty(len(lesson[0].row), np.float32)
         sums = np.zeros(len(FIGURES))
         for k in range(len(error) // recipe.minibatch):
-            renew_noise(net, seed, 3 * (number + k))
-            renew_noise(target, seed, 3 * (number + k) + 1)
             rows = np.arange(k * recipe.minibatch, (k + 1) * recipe.minibatch)
             loss_of = partial(_loss, pupil, recipe, lesson, error)
-            found = pupil.descent.by_autograd(rows, loss_of, recipe.max_grad_norm)
-            sums += [found[name] for name in FIGURES]
-            if (number + k + 1) % recipe.target_every == 0:
-                with torch.no_grad(), span("optimizer_step"):
-                    vector.lerp_(pupil.descent.flat.vector, recipe.tau)
+            sums += torch_step(pupil, recipe, seed, number + k, rows, loss_of)
         return sums, error
 
     return learn
 
 
+def torch_step(
+    pupil: Pupil[Q],
+    recipe: DqnRecipe,
+    seed: int,
+    number: int,
+    rows: NDArray[np.int64],
+    loss_of: LossOfRows,
+    worth: int | None = None,
+) -> NDArray[np.float64]:
+    """Update `number` by the loss of these rows, and the target's own step; returns FIGURES."""
+    renew_noise(pupil.net, seed, 3 * number)
+    renew_noise(pupil.target, seed, 3 * number + 1)
+    found = pupil.descent.by_autograd(rows, loss_of, recipe.max_grad_norm, worth)
+    if (number + 1) % recipe.target_every == 0:
+        with torch.no_grad(), span("optimizer_step"):
+            pupil.target_weights.vector.lerp_(pupil.descent.flat.vector, recipe.tau)
+    return np.array([found[name] for name in FIGURES])
+
+
 def _loss(
-    pupil: Pupil, recipe: DqnRecipe, lesson: Lesson, error: NDArray[np.float32], rows: NDArray[np.int64]
+    pupil: Pupil[QNet], recipe: DqnRecipe, lesson: Lesson, error: NDArray[np.float32], rows: NDArray[np.int64]
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The mean loss of neighbouring rows, and figures. Writes error."""
     drawn, part = lesson[0], slice(rows[0], rows[-1] + 1)

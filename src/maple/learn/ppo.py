@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from maple.core.rng import Purpose, permutation, words
+from maple.core.step import Options
 from maple.learn.descent import Descent
 from maple.learn.index_gradient import FIGURES, index_epoch
 from maple.learn.returns import gae
@@ -19,7 +20,16 @@ from maple.learn.rollout import Batch
 from maple.nets.policy import IndexPolicy, OptionPolicy
 from maple.perf.spans import span
 
-__all__ = ["PpoRecipe", "judge_indices", "judge_logits", "judge_options", "normalized", "ppo_loss", "ppo_update"]
+__all__ = [
+    "PpoRecipe",
+    "judge_indices",
+    "judge_logits",
+    "judge_option_logits",
+    "judge_options",
+    "normalized",
+    "ppo_loss",
+    "ppo_update",
+]
 
 Learn = Callable[[NDArray[np.int64]], NDArray[np.float64]]  # from rows in this order; sums of FIGURES, minibatches
 
@@ -65,16 +75,20 @@ def judge_options(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same over described options: a softmax over each decision's own."""
     options = net.seen.options(view, keep=True)
-    logits = net.logits(options)
+    return *judge_option_logits(net.logits(options), options, action), net.value(view)
+
+
+def judge_option_logits(logits: Tensor, options: Options, action: NDArray[np.int16]) -> tuple[Tensor, Tensor]:
+    """Log-probability and entropy (n,) of actions already taken, by a softmax over each decision's logits (N,)."""
     per_decision = np.diff(options.offset)
-    decision = torch.from_numpy(np.repeat(np.arange(len(view)), per_decision)).to(logits.device)
-    zero = torch.zeros(len(view), device=logits.device)
+    decision = torch.from_numpy(np.repeat(np.arange(len(action)), per_decision)).to(logits.device)
+    zero = torch.zeros(len(action), device=logits.device)
     top = zero.scatter_reduce(0, decision, logits.detach(), "amax", include_self=False)
     total = zero.index_add(0, decision, (logits - top[decision]).exp())
     log_p = logits - (top + total.log())[decision]
     entropy = zero.index_add(0, decision, -log_p.exp() * log_p)
     taken = np.flatnonzero(options.action == np.repeat(action, per_decision))
-    return log_p[torch.from_numpy(taken).to(logits.device)], entropy, net.value(view)
+    return log_p[torch.from_numpy(taken).to(logits.device)], entropy
 
 
 def ppo_loss(

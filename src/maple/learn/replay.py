@@ -5,6 +5,9 @@ next decision, or the end of its game. Seats of all tables arrive interleaved, s
 rows that still wait. What a decision led to is another row of the same ring, always a later one, so it is never
 overwritten first, and nothing is stored twice; the last sight of a truncated game gets a row that is only looked at.
 
+With chains, whole segments of decisions are drawn instead: then `ready`, priorities and what is drawn are about
+the segments' first rows.
+
 A row keeps the view, which for a game in kernels is a few words and for an env its packed observation.
 """
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,8 @@ from maple.core.errors import RunError
 from maple.core.kernels import kernel
 from maple.core.step import Ended, Outcome
 from maple.core.threads import Team
+from maple.learn.chains import Chains, Walked
+from maple.learn.segments import NO_ROW
 from maple.learn.sumtree import SumTree, draw_uniform
 from maple.nets.policy import Choice
 
@@ -161,6 +166,7 @@ class Replay:
         priorities: Priorities | None = None,
         folder: Path | None = None,
         saved: bool = True,
+        chains: Chains | None = None,
     ) -> None:
         self.capacity, self.horizon, self.gamma = capacity, horizon, gamma
         self.count = self.fresh = self.drawable = 0  # rows ever stored; decisions since carry(); rows to draw from
@@ -172,6 +178,7 @@ class Replay:
         self.ready = np.zeros(capacity, np.bool_)
         self.waiting = np.full((tables, seats, n_step), -1, np.int64)
         self.tree = SumTree(capacity) if priorities else None
+        self.chains = chains
         self.highest = 1.0  # priority so far: what a new row gets, so that it is soon learned from
         self._priorities = priorities or Priorities()
         self._saved = saved
@@ -201,6 +208,8 @@ class Replay:
         row = (self.count + np.arange(len(table))) % self.capacity
         self._withdraw(row)
         self.view[row], self.action[row] = view, choice.action
+        if self.chains is not None:
+            self.chains.link(self.count, self.waiting[table, seat, -1], choice.state)
         closed = np.empty(len(table), np.int64)
         gamma = np.float32(self.gamma)
         found = _append(self.count, table, seat, reward, gamma, self.waiting, self._columns(), closed)
@@ -230,7 +239,8 @@ class Replay:
                 self.tree.write(gone, np.zeros(len(gone)))
 
     def _offer(self, row: NDArray[np.int64]) -> None:
-        """Draw from rows from now on."""
+        """Draw from closed rows from now on, or from the segments that they complete."""
+        row = row if self.chains is None else self.chains.whole(row, self.count)
         self.ready[row] = True
         self.drawable += len(row)
         if self.tree is not None and len(row):
@@ -239,20 +249,7 @@ class Replay:
     def draw(self, batch: int, batches: int, beta: float, seed: int, number: int, team: Team | None = None) -> Drawn:
         """Draw `batches` batches, the first of which is called `number`, and copy them out."""
         n, view = batch * batches, self.view.shape[1]
-        row, weight = np.empty(n, np.int64), np.ones(n, np.float32)
-
-        def pick(k: int) -> None:
-            part = slice(k * batch, (k + 1) * batch)
-            if self.tree is not None:
-                self.tree.draw(seed, number + k, beta, row[part], weight[part])
-            else:
-                draw_uniform(self.ready, self.size, np.uint64(seed), number + k, row[part])
-
-        if team is None:
-            for k in range(batches):
-                pick(k)
-        else:
-            team.each(pick, batches)
+        row, weight = self._pick(batch, batches, beta, seed, number, team)
         drawn = Drawn(
             row=row,
             weight=weight,
@@ -268,6 +265,43 @@ class Replay:
         else:
             team.run(_gather, n, row, self._columns(), *out, grain=512)
         return drawn
+
+    def _pick(
+        self, batch: int, batches: int, beta: float, seed: int, number: int, team: Team | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Rows, batch after batch, and their importance weights."""
+        row, weight = np.empty(batch * batches, np.int64), np.ones(batch * batches, np.float32)
+
+        def pick(k: int) -> None:
+            part = slice(k * batch, (k + 1) * batch)
+            if self.tree is not None:
+                self.tree.draw(seed, number + k, beta, row[part], weight[part])
+            else:
+                draw_uniform(self.ready, self.size, np.uint64(seed), number + k, row[part])
+
+        if team is None:
+            for k in range(batches):
+                pick(k)
+        else:
+            team.each(pick, batches)
+        return row, weight
+
+    def draw_segments(
+        self, batch: int, batches: int, beta: float, seed: int, number: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], Walked, NDArray[np.int64]]:
+        """Draw batches of segments: their first rows, weights, how they go, and all rows that they go through.
+
+        What is walked is numbered by those rows.
+        """
+        assert self.chains is not None
+        head, weight = self._pick(batch, batches, beta, seed, number, None)
+        walked = self.chains.walk(head, self.beyond, self.count)
+        rows, at = np.unique(np.concatenate([walked.rows, walked.before], axis=1), return_inverse=True)
+        at = at.reshape(len(head), -1)
+        if len(rows) and rows[0] == NO_ROW:
+            rows, at = rows[1:], at - 1
+        columns = walked.rows.shape[1]
+        return head, weight, replace(walked, rows=at[:, :columns], before=at[:, columns:]), rows
 
     def reweigh(self, row: NDArray[np.int64], error: NDArray[np.float32]) -> None:
         """Give drawn rows the priorities that their errors of now deserve."""
@@ -288,6 +322,8 @@ class Replay:
         state = {name: getattr(self, name)[: self.size] for name in _COLUMNS}
         if self.tree is not None:
             state["priority"] = self.tree.priority[: self.size]
+        if self.chains is not None:
+            state |= {f"chains_{name}": column for name, column in self.chains.columns(self.size).items()}
         numbers = np.array([self.count, self.drawable], np.int64)
         return {**state, "waiting": self.waiting, "numbers": numbers, "highest": np.array([self.highest])}
 
@@ -303,6 +339,8 @@ class Replay:
         self.highest = float(state["highest"][0])
         if self.tree is not None:
             self.tree.write(np.arange(n), state["priority"])
+        if self.chains is not None:
+            self.chains.restore({k.removeprefix("chains_"): v for k, v in state.items() if k.startswith("chains_")})
 
 
 def _file_backed(shape: tuple[int, int], folder: Path) -> NDArray[np.uint64]:

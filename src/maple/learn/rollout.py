@@ -113,7 +113,7 @@ class Rollout:
         rows = slice(first, first + n)
         self.view[rows], self.action[rows], self.log_prob[rows] = view, choice.action, choice.log_prob
         self.value[rows], self.explored[rows], self.bootstrap[rows] = choice.value, choice.explored, 0.0
-        self.state_before[rows] = choice.state
+        self.state_before[rows], self.reward[rows] = choice.state, 0.0
         _link(first, n, table, seat, reward, self.open_row, self.reward, self.following)
         self.size += n
 

@@ -14,44 +14,41 @@ from torch import Tensor
 from maple.core.rng import Purpose, permutation
 from maple.learn.descent import Descent
 from maple.learn.index_gradient import FIGURES
-from maple.learn.ppo import PpoRecipe, judge_logits, normalized, ppo_loss
+from maple.learn.ppo import PpoRecipe, judge_logits, judge_option_logits, normalized, ppo_loss
 from maple.learn.returns import gae
 from maple.learn.rollout import Batch
 from maple.learn.segments import NO_ROW, Segments, cut_segments
-from maple.nets.sequence import SequencePolicy, Unrolled
+from maple.nets.body import Sight, Unrolled, side_by_side
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 from maple.perf.spans import span
 
 __all__ = ["sequence_update"]
-
-
-def _side_by_side(rows: NDArray[np.int64], state: Tensor) -> tuple[NDArray[np.int64], Unrolled]:
-    """The rows of some segments (n, length), step by step, and where they stand."""
-    steps = int((rows != NO_ROW).sum(1).max(initial=0))
-    turned = rows[:, :steps].T.reshape(-1)  # (steps × n,)
-    place = np.flatnonzero(turned != NO_ROW)
-    return turned[place], Unrolled(torch.from_numpy(place).to(state.device), steps, state)
 
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
     """What an update learns from."""
 
-    net: SequencePolicy
+    net: SequencePolicy | OptionSequencePolicy
     recipe: PpoRecipe
     batch: Batch
     segments: Segments
-    observation: NDArray[Any]  # (rows, O)
-    mask: NDArray[np.bool_]  # (rows, A)
+    observation: NDArray[Any]  # (rows, O); (rows, 0) where options are scored: those are too many to keep
+    mask: NDArray[np.bool_]  # (rows, A) or (rows, 0)
     value: NDArray[np.float32]  # (rows,)
     advantage: NDArray[np.float32]  # (rows,)
 
     @staticmethod
-    def of(net: SequencePolicy, batch: Batch, recipe: PpoRecipe, length: int, burn_in: int) -> _Lesson:
+    def of(
+        net: SequencePolicy | OptionSequencePolicy, batch: Batch, recipe: PpoRecipe, length: int, burn_in: int
+    ) -> _Lesson:
         advantage = np.empty(len(batch.action), np.float32)
         with span("advantage_calculation"):
             gae(batch.reward, batch.value, batch.following, batch.bootstrap, recipe.gamma, recipe.lam, advantage)
-        with span("learn_encode"):
-            observation, mask = net.seen.all_observations(batch.view)
+        observation, mask = np.empty((len(batch.view), 0), np.uint8), np.empty((len(batch.view), 0), np.bool_)
+        if isinstance(net, SequencePolicy):
+            with span("learn_encode"):
+                observation, mask = net.seen.all_observations(batch.view)
         value = np.ascontiguousarray(batch.value[:, 0])
         segments = cut_segments(batch.following, length, burn_in)
         return _Lesson(net, recipe, batch, segments, observation, mask, value, advantage)
@@ -72,34 +69,49 @@ class _Lesson:
             weight = weight.copy()
             weight[rows] = normalized(self.advantage[rows])
         loss = partial(self._loss, weight, len(chosen) / len(rows))
-        return descent.by_autograd(chosen, loss, self.recipe.max_grad_norm, worth=len(rows))
+        return descent.by_autograd(chosen, loss, self.recipe.max_grad_norm, self.net.body.worth(len(rows)))
 
     def _loss(
         self, weight: NDArray[np.float32], segments_per_row: float, chosen: NDArray[np.int64]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a share of a minibatch, as much of it as the share has of the decisions."""
-        rows, segments = _side_by_side(self.segments.rows[chosen], self._first_state(chosen))
-        logits, value = self.net.unroll(self.observation[rows], segments)
-        judged = judge_logits(logits, self.mask[rows], self.batch.action[rows])
+        rows, segments = side_by_side(self.segments.rows[chosen], self._first_state(chosen))
+        log_prob, entropy, value = self._judge(rows, segments)
         columns = (self.batch.log_prob, self.value, weight, self.advantage + self.value)
         known = [torch.from_numpy(column[rows]).to(value.device) for column in columns]
-        loss, figures = ppo_loss(*judged, value, known[0], known[1], known[2], known[3], self.recipe)
+        loss, figures = ppo_loss(log_prob, entropy, value, known[0], known[1], known[2], known[3], self.recipe)
         share = segments_per_row * len(rows) / len(chosen)  # shares are weighed by segments, decisions should count
         return loss * share, {name: figure * share for name, figure in figures.items()}
 
+    def _judge(self, rows: NDArray[np.int64], segments: Unrolled) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probability, entropy and value (m,) of the decisions of segments."""
+        action = self.batch.action[rows]
+        if isinstance(self.net, SequencePolicy):
+            logits, value = self.net.unroll(self.observation[rows], segments)
+            return *judge_logits(logits, self.mask[rows], action), value
+        options = self.net.seen.options(self.batch.view[rows], keep=True)
+        logits, value = self.net.unroll(self._sight(rows), options, segments)
+        return *judge_option_logits(logits, options, action), value
+
+    def _sight(self, rows: NDArray[np.int64]) -> Sight:
+        """What the network reads of some rows."""
+        if isinstance(self.net, SequencePolicy):
+            return self.observation[rows]
+        return self.net.body.sight(self.batch.view[rows])
+
     def _first_state(self, chosen: NDArray[np.int64]) -> Tensor:
         """(n, S) what was remembered before each segment: as stored, or gone through again from further back."""
-        device, state = self.net.device, self.batch.state
+        device, state = self.net.body.device, self.batch.state
         before, length = self.segments.before[chosen], self.segments.before_size[chosen]
         if not length.any():
             return torch.from_numpy(state[self.segments.rows[chosen, 0]]).to(device)
         begin = np.where(length > 0, before[:, 0], self.segments.rows[chosen, 0])
-        rows, context = _side_by_side(before, torch.from_numpy(state[begin]).to(device))
-        return self.net.advance(self.observation[rows], context, length)
+        rows, context = side_by_side(before, torch.from_numpy(state[begin]).to(device))
+        return self.net.body.advance(self._sight(rows), context, length)
 
 
 def sequence_update(
-    net: SequencePolicy,
+    net: SequencePolicy | OptionSequencePolicy,
     descent: Descent,
     batch: Batch,
     recipe: PpoRecipe,

@@ -1,7 +1,8 @@
 """Attention over the entities of an observation, and actions that point at them.
 
 A token for the globals, which are never absent, and one for each entity. Tokens have no positions: the order of a
-group's rows changes nothing but the order of the actions that point at them.
+group's rows changes nothing but the order of the actions that point at them, unless the game says that its rows are
+ordered.
 """
 
 from __future__ import annotations
@@ -66,16 +67,21 @@ class EntityTrunk(nn.Module):
         self.of_rest = nn.Linear(len(rest), width) if rest else None
         self.start = nn.Parameter(torch.zeros(width))  # the globals' token where there are none
         self.of_group = nn.ModuleList(nn.Linear(group.width, width) for group in self.groups)
+        self.of_place = nn.ParameterDict(
+            {group.name: nn.Parameter(0.1 * torch.randn(group.count, width)) for group in self.groups if group.ordered}
+        )
         self.blocks = nn.ModuleList(_Block(width, size.heads) for _ in range(size.blocks))
         self.last = nn.LayerNorm(width)
         self.out = nn.Linear(2 * width, out)
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tokens]:
         """(n, out) of observations (n, O), before an activation, and the tokens."""
-        n = observation.shape[0]  # not len(), which an export would take for a constant
+        n = observation.shape[0]  # len() would be a plain number, to which an exported file would be bound
         rows = [observation[:, g.begin : g.end].reshape(n, g.count, g.width) for g in self.groups]
-        present = torch.cat([part[:, :, g.present] != 0 for part, g in zip(rows, self.groups, strict=True)], dim=1)
-        entities = torch.cat([layer(part) for layer, part in zip(self.of_group, rows, strict=True)], dim=1)
+        present = torch.cat([_present(part, g) for part, g in zip(rows, self.groups, strict=True)], dim=1)
+        made = [layer(part) for layer, part in zip(self.of_group, rows, strict=True)]
+        made = [x + self.of_place[g.name] if g.ordered else x for x, g in zip(made, self.groups, strict=True)]
+        entities = torch.cat(made, dim=1)
         start = self.start.expand(n, -1)
         if self.of_rest is not None:
             start = start + self.of_rest(observation[:, self.rest])
@@ -91,9 +97,9 @@ class EntityTrunk(nn.Module):
 
 
 class PointerHead(nn.Module):
-    """Logits of actions: those about an entity from its token, all others from a plain last layer."""
+    """Logits of actions: those about an entity from its token, all others from a plain last layer, or 0 without one."""
 
-    def __init__(self, spec: GameSpec, inputs: int, width: int) -> None:
+    def __init__(self, spec: GameSpec, inputs: int, width: int, *, plain: bool = True) -> None:
         super().__init__()
         pointing = [group for group in spec.entities if group.actions]
         pointed = [action for group in pointing for action in group.pointing]
@@ -102,7 +108,8 @@ class PointerHead(nn.Module):
         self.register_buffer("order", order, persistent=False)
         self.order: Tensor
         self.places = _places(spec.entities)
-        self.plain = _faint(nn.Linear(inputs, len(rest))) if rest else None
+        self.actions, self.others = spec.actions, len(rest)
+        self.plain = _faint(nn.Linear(inputs, len(rest))) if rest and plain else None
         self.query = nn.ModuleDict({g.name: _faint(nn.Linear(inputs, len(g.actions) * width)) for g in pointing})
         self.width = width
 
@@ -113,9 +120,15 @@ class PointerHead(nn.Module):
             asked = query(x).view(x.shape[0], -1, self.width)  # (n, blocks, D)
             met = asked @ tokens.of[:, self.places[name]].transpose(1, 2)  # (n, blocks, count)
             parts.append(met.flatten(1) / self.width**0.5)
-        if self.plain is not None:
-            parts.append(self.plain(x))
+        parts.append(x.new_zeros(x.shape[0], self.others) if self.plain is None else self.plain(x))
         return torch.cat(parts, dim=1)[:, self.order]
+
+
+def _present(rows: Tensor, group: EntityGroup) -> Tensor:
+    """(n, count) which of a group's rows (n, count, width) are no padding."""
+    if group.present is None:
+        return torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
+    return rows[:, :, group.present] != 0
 
 
 def _faint(layer: nn.Linear) -> nn.Linear:

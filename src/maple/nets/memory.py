@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -12,7 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from maple.core.step import Keys
 
-__all__ = ["Core", "Memory"]
+__all__ = ["Core", "Memory", "carried"]
 
 
 class Memory:
@@ -43,6 +45,20 @@ class Memory:
             room = np.zeros((tables, max(have[1], met[1]), max(have[2], met[2])), np.float32)
             room[: have[0], : have[1], : have[2]] = self.state
             self.state = room
+
+
+@contextmanager
+def carried(memory: Memory | None, keys: Keys, state: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
+    """Room (B, S) for what seats remember afterwards, which is kept at the end. Writes state, what they do now.
+
+    Without a memory, `state` is left as it is and nothing is kept.
+    """
+    after = np.empty_like(state)
+    if memory is not None:
+        state[:] = memory.recall(keys, state.shape[1])
+    yield after
+    if memory is not None:
+        memory.keep(keys, after)
 
 
 class Core(nn.Module):

@@ -26,7 +26,15 @@ from maple.nets.sampling import best_options, explore_mask, explore_options
 from maple.nets.seen import CHUNK, ROWS, Seen
 from maple.nets.sparse import SparseLayer
 
-__all__ = ["IndexQ", "OptionQ"]
+__all__ = ["IndexQ", "OptionQ", "dueled"]
+
+
+def dueled(advantage: Tensor, value: Tensor | None, legal: Tensor) -> Tensor:
+    """(n, A, atoms) the advantages over the mean of the legal ones, on top of the value (n, atoms); alone without."""
+    if value is None:
+        return advantage
+    share = (legal.float() / legal.sum(1, keepdim=True)).unsqueeze(2)
+    return value.unsqueeze(1) + advantage - (advantage * share).sum(1, keepdim=True)
 
 
 class IndexQ(nn.Module):
@@ -55,11 +63,7 @@ class IndexQ(nn.Module):
     def head(self, x: Tensor, legal: Tensor) -> Tensor:
         """(n, A, atoms) from the first layer's (n, H)."""
         advantage = self.advantage(x).float().view(-1, self.actions, self.atoms)
-        if self.value is None:
-            return advantage  # type: ignore[no-any-return]
-        share = (legal.float() / legal.sum(1, keepdim=True)).unsqueeze(2)
-        mean = (advantage * share).sum(1, keepdim=True)
-        return self.value(x).float().unsqueeze(1) + advantage - mean  # type: ignore[no-any-return]
+        return dueled(advantage, None if self.value is None else self.value(x).float(), legal)
 
     def choose(
         self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None

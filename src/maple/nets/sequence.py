@@ -1,12 +1,13 @@
-"""A policy over indices that may attend to entities and remember: a trunk, a recurrent core, two towers.
+"""Policies that may attend to entities and remember: a body, then two towers.
 
-Acting takes one decision a row; learning unrolls segments of a seat's decisions. Both run the same layers.
+- `SequencePolicy` scores a fixed set of indices under a mask, those about an entity by its token.
+- `OptionSequencePolicy` scores described options: what the body made of the decision is added to every option before
+  the layers that score it, and an option about an entity is also scored by its token.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,54 +15,32 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from maple.core.rng import Purpose
-from maple.core.step import Keys
-from maple.nets.entities import Attention, EntityTrunk, PointerHead, Tokens
-from maple.nets.memory import Core, Memory
+from maple.core.step import Keys, Options
+from maple.nets.body import Body, Shape, Sight, Unrolled
+from maple.nets.entities import PointerHead, Tokens
+from maple.nets.memory import Memory, carried
 from maple.nets.policy import Choice, draw, layers, shrunk
-from maple.nets.sampling import sample_mask
-from maple.nets.seen import ROWS, Seen
+from maple.nets.sampling import sample_mask, sample_options
+from maple.nets.seen import CHUNK, ROWS, Seen
 from maple.nets.sparse import SparseLayer
 
-__all__ = ["SequencePolicy", "Unrolled"]
-
-
-@dataclass(frozen=True, slots=True)
-class Unrolled:
-    """Segments side by side: where each of m rows stands among `steps` × n places, and what came before."""
-
-    place: Tensor  # (m,) step × n + segment
-    steps: int
-    state: Tensor  # (n, S) before each segment's first decision
+__all__ = ["OptionSequencePolicy", "SequencePolicy"]
 
 
 class SequencePolicy(nn.Module):
     """Logits over indices and a value, from what a seat sees now and what it remembers."""
 
-    def __init__(
-        self,
-        seen: Seen,
-        hidden: list[int],
-        activation: str,
-        core: Literal["none", "lstm", "gru"] = "none",
-        core_width: int = 0,
-        attention: Attention | None = None,
-    ) -> None:
+    def __init__(self, seen: Seen, hidden: list[int], shape: Shape) -> None:
         super().__init__()
         spec = seen.encoder.spec
-        kind = {"relu": nn.ReLU, "tanh": nn.Tanh}[activation]
-        self.seen, self.activate = seen, {"relu": torch.relu, "tanh": torch.tanh}[activation]
-        self.first: SparseLayer | EntityTrunk
-        if attention is None:
-            self.first = SparseLayer(spec.observation, hidden[0], spec.energy)
-        else:
-            self.first = EntityTrunk(spec, hidden[0], attention)
-        self.core = None if core == "none" else Core(core, hidden[0], core_width)
-        width = hidden[0] if self.core is None else core_width
+        kind = {"relu": nn.ReLU, "tanh": nn.Tanh}[shape.activation]
+        self.seen, self.body = seen, Body(seen, shape)
+        width = self.body.width
         self.pointer: PointerHead | None = None
-        if attention is not None and any(group.actions for group in spec.entities):
+        if shape.attention is not None and any(group.actions for group in spec.entities):
             tower = [*layers([width, *hidden[1:]], kind), kind()] if hidden[1:] else [nn.Identity()]
             self.actor = nn.Sequential(*tower)
-            self.pointer = PointerHead(spec, hidden[-1] if hidden[1:] else width, attention.width)
+            self.pointer = PointerHead(spec, hidden[-1] if hidden[1:] else width, shape.attention.width)
         else:
             self.actor = shrunk(layers([width, *hidden[1:], spec.actions], kind), 0.01)
         self.critic = layers([width, *hidden[1:], 1], kind)
@@ -69,19 +48,7 @@ class SequencePolicy(nn.Module):
     @property
     def state_width(self) -> int:
         """Numbers that a seat remembers."""
-        return 0 if self.core is None else self.core.state_width
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return next(self.parameters()).device
-
-    def trunk(self, observation: NDArray[Any]) -> tuple[Tensor, Tokens | None]:
-        """(m, E) what is seen, before anything is remembered, and what became of each entity."""
-        if isinstance(self.first, SparseLayer):
-            return self.activate(self.first.of_bytes(observation, relu=False)), None
-        seen, tokens = self.first(torch.from_numpy(observation).to(self.device, non_blocking=True).float())
-        return self.activate(seen), tokens
+        return self.body.state_width
 
     def heads(self, x: Tensor, tokens: Tokens | None) -> tuple[Tensor, Tensor]:
         """Logits (m, A) and value (m,)."""
@@ -92,55 +59,95 @@ class SequencePolicy(nn.Module):
 
     def forward(self, observation: NDArray[Any], state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """One decision a row: logits (n, A), value (n,) and the state (n, S) after it."""
-        return self.decide(*self.trunk(observation), state)
-
-    def decide(self, x: Tensor, tokens: Tokens | None, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The same from what trunk() gave."""
-        if self.core is not None:
-            out, state = self.core(x[None], state)
-            x = out[0]
+        x, tokens, state = self.body(observation, state)
         return *self.heads(x, tokens), state
 
     def unroll(self, observation: NDArray[Any], segments: Unrolled) -> tuple[Tensor, Tensor]:
         """Logits (m, A) and value (m,) of the rows of segments."""
-        x, tokens = self.trunk(observation)
-        if self.core is not None:
-            out, _ = self.core(_spread(x, segments), segments.state)
-            x = out.flatten(0, 1)[segments.place]
-        return self.heads(x, tokens)
-
-    @torch.no_grad()
-    def advance(self, observation: NDArray[Any], segments: Unrolled, length: NDArray[np.int64]) -> Tensor:
-        """The state (n, S) after segments of these lengths."""
-        if self.core is None:
-            return segments.state
-        return self.core.advance(_spread(self.trunk(observation)[0], segments), segments.state, length)
+        return self.heads(*self.body.unroll(observation, segments))
 
     def choose(
         self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None
     ) -> Choice:
         """An action for every row; without a memory, as if each were a game's first decision."""
         choice, uniform = Choice.allocate(len(view), 1, self.state_width), draw(seed, keys, Purpose.ACT, 0)
-        if memory is not None:
-            choice.state[:] = memory.recall(keys, self.state_width)
-        after = np.empty_like(choice.state)
+        with carried(memory, keys, choice.state) as after:
 
-        @torch.no_grad()
-        def piece(lo: int, hi: int) -> None:
-            observation, mask = self.seen.observation(view[lo:hi])
-            logits, value, state = self(observation, torch.from_numpy(choice.state[lo:hi]).to(self.device))
-            out = choice.action[lo:hi], choice.log_prob[lo:hi]
-            sample_mask(logits.cpu().numpy(), mask, uniform[lo:hi], greedy, *out)
-            choice.value[lo:hi, 0], after[lo:hi] = value.cpu().numpy(), state.cpu().numpy()
+            @torch.no_grad()
+            def piece(lo: int, hi: int) -> None:
+                observation, mask = self.seen.observation(view[lo:hi])
+                before = torch.from_numpy(choice.state[lo:hi]).to(self.body.device)
+                logits, value, state = self(observation, before)
+                out = choice.action[lo:hi], choice.log_prob[lo:hi]
+                sample_mask(logits.cpu().numpy(), mask, uniform[lo:hi], greedy, *out)
+                choice.value[lo:hi, 0], after[lo:hi] = value.cpu().numpy(), state.cpu().numpy()
 
-        self.seen.in_pieces(piece, np.ones(len(view), np.int64), ROWS)
-        if memory is not None:
-            memory.keep(keys, after)
+            self.seen.in_pieces(piece, np.ones(len(view), np.int64), ROWS)
         return choice
 
 
-def _spread(x: Tensor, segments: Unrolled) -> Tensor:
-    """(steps, n, E) the rows x (m, E) at their places, zeros between."""
-    n = len(segments.state)
-    room = x.new_zeros(segments.steps * n, x.shape[1])
-    return room.index_copy(0, segments.place, x).view(segments.steps, n, x.shape[1])
+class OptionSequencePolicy(nn.Module):
+    """A logit for each described option and a value, from what a seat sees now and what it remembers."""
+
+    def __init__(self, seen: Seen, hidden: list[int], shape: Shape) -> None:
+        super().__init__()
+        self.seen, self.max_parts = seen, seen.spec.max_parts
+        self.body = Body(seen, shape, described=True)
+        self.first = SparseLayer(seen.spec.features, hidden[0])
+        self.context = nn.Linear(self.body.width, hidden[0])
+        self.actor = shrunk(layers([*hidden, 1], nn.ReLU), 0.1)
+        self.critic = layers([self.body.width, *hidden[1:], 1], nn.ReLU)
+        self.pointer: PointerHead | None = None
+        if shape.attention is not None and any(group.actions for group in seen.encoder.spec.entities):
+            self.pointer = PointerHead(seen.encoder.spec, self.body.width, shape.attention.width, plain=False)
+
+    @property
+    def state_width(self) -> int:
+        """Numbers that a seat remembers."""
+        return self.body.state_width
+
+    def heads(self, options: Options, x: Tensor, tokens: Tokens | None) -> tuple[Tensor, Tensor]:
+        """Logits (N,) of the options and values (m,) of the decisions, from what the body made of those."""
+        count = np.diff(options.offset)
+        decision = torch.from_numpy(np.repeat(np.arange(len(count)), count)).to(x.device)
+        described = self.first.of_options(options, self.max_parts)
+        logits = self.score(described, self.context(x).index_select(0, decision))
+        if self.pointer is not None:
+            action = torch.from_numpy(options.action.astype(np.int64)).to(x.device)
+            logits = logits + self.pointer(x, tokens).flatten().index_select(
+                0, decision * self.pointer.actions + action
+            )
+        return logits.float(), self.critic(x)[:, 0].float()
+
+    def score(self, described: Tensor, context: Tensor) -> Tensor:
+        """(N,) by descriptions alone, from the options' first layer (N, H) and their decisions' context."""
+        return self.actor(torch.relu(described + context))[:, 0]  # type: ignore[no-any-return]
+
+    def forward(self, sight: Sight, options: Options, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """One decision a row: logits (N,), value (n,) and the state (n, S) after it."""
+        x, tokens, state = self.body(sight, state)
+        return *self.heads(options, x, tokens), state
+
+    def unroll(self, sight: Sight, options: Options, segments: Unrolled) -> tuple[Tensor, Tensor]:
+        """Logits (N,) and values (m,) of the rows of segments."""
+        return self.heads(options, *self.body.unroll(sight, segments))
+
+    def choose(
+        self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None
+    ) -> Choice:
+        """An action for every row; without a memory, as if each were a game's first decision."""
+        choice, uniform = Choice.allocate(len(view), 1, self.state_width), draw(seed, keys, Purpose.ACT, 0)
+        with carried(memory, keys, choice.state) as after:
+
+            @torch.no_grad()
+            def piece(lo: int, hi: int) -> None:
+                sight, options = self.body.sight(view[lo:hi]), self.seen.options(view[lo:hi])
+                before = torch.from_numpy(choice.state[lo:hi]).to(self.body.device)
+                logits, value, state = self(sight, options, before)
+                scores, chosen = logits.cpu().numpy(), np.empty(hi - lo, np.int64)
+                sample_options(options.offset, scores, uniform[lo:hi], greedy, chosen, choice.log_prob[lo:hi])
+                choice.action[lo:hi] = options.action[chosen]
+                choice.value[lo:hi, 0], after[lo:hi] = value.cpu().numpy(), state.cpu().numpy()
+
+            self.seen.in_pieces(piece, self.seen.count(view), CHUNK)
+        return choice

@@ -21,13 +21,15 @@ from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
+from maple.learn.chains import Chains
 from maple.learn.replay import Priorities, Replay
 from maple.learn.rollout import Rollout
 from maple.nets.accelerate import choose_precision, compile_towers
 from maple.nets.policy import OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
-from maple.nets.sequence import SequencePolicy
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
+from maple.nets.sequence_q import SequenceQ
 from maple.perf.spans import span
 from maple.training.actor import Actor
 from maple.training.fleet.fleet import Fleet
@@ -92,30 +94,35 @@ def make_learner(
         compile_towers(net, device, warn)
     if config.torch.pin_memory and device.type != "cuda":
         warn("torch.pin_memory has no effect: no GPU learns here")
-    if isinstance(net, IndexQ | OptionQ):
-        replay = _make_replay(config, game, tables, folder)
+    if isinstance(net, IndexQ | OptionQ | SequenceQ):
+        replay = _make_replay(config, game, net, folder)
         return DqnLearner(net, config, replay, _prefetches(config), precision)
     signals = len(spec.signals)
     sizes = (config.horizon, tables, spec.seats, spec.view)
     if isinstance(net, OptionValue):
         return AfterstateLearner(net, config, Rollout(*sizes, signals, signals), precision)
-    state = net.state_width if isinstance(net, SequencePolicy) else 0
+    state = net.state_width if isinstance(net, SequencePolicy | OptionSequencePolicy) else 0
     return PpoLearner(net, config, Rollout(*sizes, 1, signals, state), precision)
 
 
 def least_replay(config: Config, game: Game) -> int:
     """The decisions that a replay has to hold so that none is forgotten before its outcome is known."""
-    return 2 * (config.tables or AUTO_TABLES) * game.spec.seats * (config.dqn.n_step + 1)
+    segment = config.dqn.segment if config.net.core != "none" else 1
+    return 2 * (config.tables or AUTO_TABLES) * game.spec.seats * (config.dqn.n_step + segment)
 
 
-def _make_replay(config: Config, game: Game, tables: int, folder: Path | None) -> Replay:
-    c, spec = config.dqn, game.spec
+def _make_replay(config: Config, game: Game, net: IndexQ | OptionQ | SequenceQ, folder: Path | None) -> Replay:
+    c, spec, tables = config.dqn, game.spec, config.tables or AUTO_TABLES
     least = least_replay(config, game)
     if c.capacity < least:
         raise ConfigError(
             f"dqn.capacity = {c.capacity} is too small for {tables} tables: decisions would be forgotten before their "
             f"outcome is known; make it at least {least}"
         )
+    chains = None
+    if isinstance(net, SequenceQ):
+        spans = (c.segment, c.burn_in) if net.state_width else (1, 0)
+        chains = Chains(c.capacity, *spans, c.n_step, net.state_width)
     return Replay(
         c.capacity,
         c.train_every or tables,
@@ -127,6 +134,7 @@ def _make_replay(config: Config, game: Game, tables: int, folder: Path | None) -
         priorities=Priorities(alpha=c.alpha) if c.prioritized else None,
         folder=(folder or Path(tempfile.gettempdir())) if c.replay == "file" else None,
         saved=c.saves_replay,
+        chains=chains,
     )
 
 
@@ -142,12 +150,14 @@ def _check_net_fits(config: Config, game: Game) -> None:
     if config.net.plain:
         return
     wanted = "net.attention" if config.net.attention else f"net.core={config.net.core}"
-    if config.algo != "ppo" or not config.by_index:
-        raise ConfigError(f"{wanted} needs PPO over indices: use --algo ppo --set ppo.policy=index, or leave it out")
+    if config.algo == "afterstate":
+        raise ConfigError(f"{wanted} is not for after-state values; use --algo ppo, or leave it out")
+    if config.algo == "dqn" and not config.by_index:
+        raise ConfigError(f"{wanted} needs DQN over indices: use --set dqn.policy=index, or leave it out")
     if config.net.attention and not game.spec.entities:
         raise ConfigError(f"net.attention: {config.name} does not say what entities it shows; leave it out")
-    if config.net.core != "none" and config.ppo.augment:
-        raise ConfigError("ppo.augment renames each decision by itself, which a memory cannot follow; turn one off")
+    if config.algo == "ppo" and config.ppo.augment:
+        raise ConfigError(f"ppo.augment renames each decision by itself, for plain networks; turn it or {wanted} off")
 
 
 def build_trainer(

@@ -3,7 +3,9 @@
 The first layer becomes a plain matrix, so whoever runs the file gives dense rows: an observation for networks over
 indices (with the mask, if a dueling head needs it), and for networks over options a row per option with how often each
 feature is there (`dense_rows` makes them). Of a dueling network over options the file gives the advantages, by which
-options are compared; of a distribution, its mean. A network that remembers takes its state and gives the next one.
+options are compared; of a distribution, its mean. A network that remembers takes its state and gives the next one. One
+that attends or remembers and scores options takes decisions (`sight`: observations where it attends, else features),
+their options, which decision each is of (`decision`) and, where it points at entities, the options' actions.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ from maple.arena.open import open_arena
 from maple.arena.serial import SerialArena
 from maple.core.errors import MissingExtraError, RunError
 from maple.games.external.game import ExternalGame
+from maple.nets.body import Body
 from maple.nets.dense import RELU
+from maple.nets.entities import Tokens
 from maple.nets.policy import IndexPolicy, OptionPolicy
 from maple.nets.q import IndexQ, OptionQ
-from maple.nets.sequence import SequencePolicy
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
+from maple.nets.sequence_q import SequenceQ
 from maple.nets.sparse import Rows, SparseLayer
 from maple.training.agent import Agent
 from maple.training.learners import Net
@@ -36,6 +41,8 @@ __all__ = ["Exported", "dense_rows", "export_onnx"]
 
 OPSET = 18
 TABLES, SAMPLED = 24, 240  # the games that are played to check a file, and the decisions of them; half are checked
+PER_OPTION = ("features", "decision", "action", "logits")  # of networks that take decisions and options apart
+FEW = 32  # decisions that such a network is checked on: dense options are large
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +85,50 @@ class _Sequence(nn.Module):
         self.net = net
 
     def forward(self, observation: Tensor, state: Tensor | None = None) -> tuple[Tensor, ...]:
-        first, tokens = self.net.first, None
-        if isinstance(first, SparseLayer):
-            x = observation @ first.weight + first.bias
-        else:
-            x, tokens = first(observation)
-        x = self.net.activate(x)
-        return self.net.heads(x, tokens) if state is None else self.net.decide(x, tokens, state)
+        x, tokens, after = _through(self.net.body, observation, state)
+        return *self.net.heads(x, tokens), *after
+
+
+def _through(body: Body, sight: Tensor, state: Tensor | None) -> tuple[Tensor, Tokens | None, tuple[Tensor, ...]]:
+    """What a body makes of dense rows, and of a state if there is one."""
+    tokens = None
+    if isinstance(body.first, SparseLayer):
+        x = sight @ body.first.weight + body.first.bias
+    else:
+        x, tokens = body.first(sight)
+    x = body.activate(x)
+    if state is None:
+        return x, tokens, ()
+    x, after = body.remember(x, state)
+    return x, tokens, (after,)
+
+
+class _SequenceValues(nn.Module):
+    def __init__(self, net: SequenceQ) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, observation: Tensor, mask: Tensor, state: Tensor | None = None) -> tuple[Tensor, ...]:
+        x, tokens, after = _through(self.net.body, observation, state)
+        return self.net.heads(x, tokens, mask).mean(2), *after
+
+
+class _OptionSequence(nn.Module):
+    """The inputs after the third are the state, if it remembers, and the actions, if it points."""
+
+    def __init__(self, net: OptionSequencePolicy) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, sight: Tensor, features: Tensor, decision: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        net = self.net
+        x, tokens, after = _through(net.body, sight, rest[0] if net.state_width else None)
+        described = torch.relu(features @ net.first.weight + net.first.bias)
+        logits = net.score(described, net.context(x).index_select(0, decision))
+        if net.pointer is not None:
+            pointed = net.pointer(x, tokens).index_select(0, decision)
+            logits = logits + pointed.gather(1, rest[-1][:, None])[:, 0]
+        return logits, net.critic(x)[:, 0], *after
 
 
 class _Options(nn.Module):
@@ -127,6 +171,11 @@ class _Plan:
     module: nn.Module
     given: dict[str, NDArray[Any]]
     wanted: dict[str, NDArray[Any]]
+    options: NDArray[np.int64] | None = None  # where each decision's begin, if inputs and outputs have a row for each
+
+    def rows(self, name: str, decisions: int) -> int:
+        """How many rows of an input or output belong to the first so many decisions."""
+        return int(self.options[decisions]) if self.options is not None and name in PER_OPTION else decisions
 
 
 def _sequence_plan(net: SequencePolicy, view: NDArray[np.uint64]) -> _Plan:
@@ -141,6 +190,39 @@ def _sequence_plan(net: SequencePolicy, view: NDArray[np.uint64]) -> _Plan:
     return _Plan(_Sequence(net), {**given, "state": state}, {**wanted, "next_state": after})
 
 
+def _sequence_values_plan(net: SequenceQ, view: NDArray[np.uint64]) -> _Plan:
+    """The same of values of indices."""
+    observation, mask = net.seen.observation(view)
+    given: dict[str, NDArray[Any]] = {"observation": observation.astype(np.float32), "mask": mask}
+    state = np.random.default_rng(0).normal(size=(len(view), net.state_width)).astype(np.float32)
+    values, after = net(observation, mask, torch.from_numpy(state))
+    wanted = {"values": values.mean(2).numpy()}
+    if not net.state_width:
+        return _Plan(_SequenceValues(net), given, wanted)
+    return _Plan(_SequenceValues(net), {**given, "state": state}, {**wanted, "next_state": after.numpy()})
+
+
+def _option_sequence_plan(net: OptionSequencePolicy, view: NDArray[np.uint64]) -> _Plan:
+    """The same of a network over options."""
+    sight, options, features = net.body.sight(view), net.seen.options(view, keep=True), net.seen.spec.features
+    count = np.diff(options.offset)
+    decision = np.repeat(np.arange(len(view)), count)
+    described = net.seen.choice(view[decision], options.action)
+    given: dict[str, NDArray[Any]] = {
+        "sight": dense_rows(sight, features) if isinstance(sight, Rows) else sight.astype(np.float32),
+        "features": dense_rows(described, features),
+        "decision": decision,
+    }
+    state = np.random.default_rng(0).normal(size=(len(view), net.state_width)).astype(np.float32)
+    if net.state_width:
+        given["state"] = state
+    if net.pointer is not None:
+        given["action"] = options.action.astype(np.int64)
+    logits, value, after = (tensor.numpy() for tensor in net(sight, options, torch.from_numpy(state)))
+    wanted = {"logits": logits, "value": value, **({"next_state": after} if net.state_width else {})}
+    return _Plan(_OptionSequence(net), given, wanted, options.offset)
+
+
 @torch.no_grad()
 def _plan(net: Net, view: NDArray[np.uint64], action: NDArray[np.int16]) -> _Plan:
     """What is exported of a network, with decisions to check it on."""
@@ -153,6 +235,10 @@ def _plan(net: Net, view: NDArray[np.uint64], action: NDArray[np.int16]) -> _Pla
         return _Plan(_IndexValues(net), {**dense, "mask": mask}, {"values": net(observation, mask).mean(2).numpy()})
     if isinstance(net, SequencePolicy):
         return _sequence_plan(net, view)
+    if isinstance(net, SequenceQ):
+        return _sequence_values_plan(net, view)
+    if isinstance(net, OptionSequencePolicy):
+        return _option_sequence_plan(net, view[:: len(view) // FEW])
     rows, features = net.seen.choice(view, action), net.seen.spec.features
     given: dict[str, NDArray[Any]] = {"features": dense_rows(rows, features)}
     if isinstance(net, OptionPolicy):
@@ -170,7 +256,9 @@ def export_onnx(agent: Agent, path: Path) -> Exported:
     except ImportError:
         raise MissingExtraError("export needs ONNX: pip install 'maple-rl[export]'") from None
     plan = _plan(agent.policy, *_sample(agent))
-    names, many = list(plan.wanted), torch.export.Dim("rows")
+    names, dims = list(plan.wanted), {"rows": torch.export.Dim("rows"), "options": torch.export.Dim("options")}
+    counted = {name: "options" if plan.options is not None and name in PER_OPTION else "rows" for name in plan.given}
+    shapes: list[Any] = [{0: dims[counted[name]]} for name in plan.given]
     part = path.with_name(path.name + ".part")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -179,7 +267,7 @@ def export_onnx(agent: Agent, path: Path) -> Exported:
             tuple(torch.from_numpy(array) for array in plan.given.values()),
             input_names=list(plan.given),
             output_names=names,
-            dynamic_shapes=tuple({0: many} for _ in plan.given),
+            dynamic_shapes=(*shapes[:3], tuple(shapes[3:])) if plan.options is not None else tuple(shapes),
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
@@ -195,7 +283,9 @@ def export_onnx(agent: Agent, path: Path) -> Exported:
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     half = len(next(iter(plan.given.values()))) // 2  # another number of rows than it was traced with
     asked = {node.name for node in session.get_inputs()}  # a mask that changes nothing is left out of the file
-    found = session.run(names, {name: array[:half] for name, array in plan.given.items() if name in asked})
-    difference = max(float(np.abs(a - b[:half]).max()) for a, b in zip(found, plan.wanted.values(), strict=True))
-    inputs: dict[str, list[int | str]] = {name: ["rows", array.shape[1]] for name, array in plan.given.items()}
+    given = {name: array[: plan.rows(name, half)] for name, array in plan.given.items() if name in asked}
+    found = dict(zip(names, session.run(names, given), strict=True))
+    wanted = {name: array[: plan.rows(name, half)] for name, array in plan.wanted.items()}
+    difference = max(float(np.abs(found[name] - wanted[name]).max()) for name in names)
+    inputs: dict[str, list[int | str]] = {name: [counted[name], *array.shape[1:]] for name, array in plan.given.items()}
     return Exported(str(path), {name: inputs[name] for name in inputs if name in asked}, names, half, difference)

@@ -14,18 +14,21 @@ from maple.core.config import Config
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update
 from maple.learn.ahead import Ahead
 from maple.learn.descent import Descent
-from maple.learn.dqn import DqnRecipe, Lesson, Pupil, dqn_round
+from maple.learn.dqn import DqnRecipe, Pupil, dqn_round
 from maple.learn.ppo import PpoRecipe, ppo_update
 from maple.learn.replay import Replay
 from maple.learn.rollout import Rollout
+from maple.learn.sequence_dqn import sequence_round
 from maple.learn.sequence_ppo import sequence_update
+from maple.nets.body import Shape
 from maple.nets.entities import Attention
 from maple.nets.flat import FlatWeights
 from maple.nets.noisy import renew_noise, silence
 from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
-from maple.nets.sequence import SequencePolicy
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
+from maple.nets.sequence_q import SequenceQ
 
 __all__ = [
     "AfterstateLearner",
@@ -39,7 +42,7 @@ __all__ = [
     "weights_of",
 ]
 
-Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ | SequencePolicy
+Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ | SequencePolicy | OptionSequencePolicy | SequenceQ
 N = TypeVar("N", bound=Net)
 
 
@@ -52,20 +55,28 @@ def make_policy(config: Config, seen: Seen, device: torch.device) -> Net:
             net = OptionValue(seen, config.net.hidden, config.afterstate.caution)
         elif config.algo == "dqn":
             net = _make_q(config, seen)
-        elif config.ppo.policy == "options":
-            net = OptionPolicy(seen, config.net.hidden)
         elif not config.net.plain:
-            c = config.net
-            attention = Attention(c.attention_width, c.attention_heads, c.attention_blocks) if c.attention else None
-            net = SequencePolicy(seen, c.hidden, c.activation, c.core, c.core_width, attention)
-        else:
+            kind = SequencePolicy if config.by_index else OptionSequencePolicy
+            net = kind(seen, config.net.hidden, _shape(config))
+        elif config.by_index:
             net = IndexPolicy(seen, config.net.hidden, config.net.activation)
+        else:
+            net = OptionPolicy(seen, config.net.hidden)
     return net.to(device)
 
 
-def _make_q(config: Config, seen: Seen) -> IndexQ | OptionQ:
+def _shape(config: Config) -> Shape:
+    """What a network that attends or remembers is made of; networks over options have rectifiers throughout."""
+    c = config.net
+    attention = Attention(c.attention_width, c.attention_heads, c.attention_blocks) if c.attention else None
+    return Shape(c.hidden[0], c.activation if config.by_index else "relu", c.core, c.core_width, attention)
+
+
+def _make_q(config: Config, seen: Seen) -> IndexQ | OptionQ | SequenceQ:
     c = config.dqn
     hidden, noisy = config.net.hidden, c.exploration == "noisy"
+    if not config.net.plain:
+        return SequenceQ(seen, hidden, _shape(config), dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
     if c.policy == "options":
         return OptionQ(seen, hidden, dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
     return IndexQ(seen, hidden, config.net.activation, dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
@@ -161,7 +172,7 @@ class PpoLearner(_OnPolicy):
 
     def __init__(
         self,
-        net: IndexPolicy | OptionPolicy | SequencePolicy,
+        net: IndexPolicy | OptionPolicy | SequencePolicy | OptionSequencePolicy,
         config: Config,
         memory: Rollout,
         precision: torch.dtype | None = None,
@@ -190,9 +201,9 @@ class PpoLearner(_OnPolicy):
         )
         batch = self.memory.batch()
         descent, key = self.schedule.at(progress), (self._seed, number)
-        if isinstance(self.policy, SequencePolicy):
-            length = c.segment if self.policy.state_width else 1
-            return sequence_update(self.policy, descent, batch, recipe, *key, length=length, burn_in=c.burn_in)
+        if isinstance(self.policy, SequencePolicy | OptionSequencePolicy):
+            length, burn_in = (c.segment, c.burn_in) if self.policy.state_width else (1, 0)
+            return sequence_update(self.policy, descent, batch, recipe, *key, length=length, burn_in=burn_in)
         return ppo_update(self.policy, descent, batch, recipe, *key)
 
 
@@ -201,7 +212,7 @@ class DqnLearner:
 
     def __init__(
         self,
-        net: IndexQ | OptionQ,
+        net: IndexQ | OptionQ | SequenceQ,
         config: Config,
         memory: Replay,
         prefetch: bool,
@@ -212,8 +223,8 @@ class DqnLearner:
         self._seed, self._config = config.seed, config.dqn
         target = _copied(net)
         weights = FlatWeights(target)
-        self._pupil = Pupil(net, self.schedule.descent, target.requires_grad_(False), weights)
-        self._ahead: Ahead[Lesson] = Ahead(prefetch)
+        self._pupil: Pupil[Any] = Pupil(net, self.schedule.descent, target.requires_grad_(False), weights)
+        self._ahead: Ahead[Any] = Ahead(prefetch)
 
     def begin(self, number: int, progress: float) -> None:
         """Explore as much as is due by now."""
@@ -243,7 +254,8 @@ class DqnLearner:
         )
         self.schedule.at(progress)
         first = number * recipe.updates
-        figures = dqn_round(self._pupil, replay, self._ahead, recipe, self._seed, first)
+        learn = sequence_round if isinstance(self.policy, SequenceQ) else dqn_round
+        figures = learn(self._pupil, replay, self._ahead, recipe, self._seed, first)
         silence(self.policy)
         ratio = recipe.updates / max(1, replay.fresh)
         done = {"rows": float(replay.fresh), "minibatches": float(recipe.updates), "update_ratio": ratio}
@@ -265,7 +277,7 @@ class DqnLearner:
 def frozen_copy(net: Net) -> Net:
     """A copy that shares the encoder and its team but no weights; a Q network's plays its best."""
     copy = _copied(net)
-    if isinstance(copy, IndexQ | OptionQ):
+    if isinstance(copy, IndexQ | OptionQ | SequenceQ):
         copy.epsilon = 0.0
     return copy.requires_grad_(False)
 

@@ -53,7 +53,7 @@ def estimate(config: Config, game: Game) -> Need:
     if config.algo == "dqn":
         memory = _replay_size(config, view) + 8 * tables * spec.seats * config.dqn.n_step
         kept = memory if config.dqn.saves_replay else 0
-        rows = 4 * config.dqn.draw_ahead * config.dqn.minibatch  # two groups, and what each led to
+        rows = 4 * config.dqn.draw_ahead * config.dqn.minibatch  # two groups, and what each led to or came after
     if config.by_index:
         encoding = rows * (spec.observation * spec.dtype.itemsize + spec.actions)
     else:
@@ -93,7 +93,8 @@ def _replay_size(config: Config, view: int) -> int:
     c = config.dqn
     kept = 0 if c.replay == "file" else view
     tree = 16 * 8 / 7 if c.prioritized else 0.0
-    return int(c.capacity * (kept + 19 + tree))
+    links = 0 if config.net.plain else 28 + 4 * _remembered(config)
+    return int(c.capacity * (kept + 19 + tree + links))
 
 
 def _weights(config: Config, spec: GameSpec) -> int:
@@ -105,25 +106,32 @@ def _weights(config: Config, spec: GameSpec) -> int:
         outputs += outputs if config.algo == "ppo" else []
         if config.net.plain:
             return sum(_tower([inputs, *config.net.hidden, out]) for out in outputs)
-        return _sequence_weights(config.net, spec)
+        body, width = _body_weights(config.net, spec, inputs)
+        if by_index:
+            return body + sum(_tower([width, *config.net.hidden[1:], out]) for out in (spec.actions, 1))
+        options = _tower([inputs, *config.net.hidden, 1]) + _tower([width, config.net.hidden[0]])
+        return body + options + _tower([width, *config.net.hidden[1:], 1])
     c = config.dqn
     atoms, hidden = max(1, c.quantiles), config.net.hidden
     outputs = [atoms * (spec.actions if by_index else 1), *([atoms] if c.dueling else [])]
-    towers = sum(_tower([*hidden, out]) for out in outputs) * (2 if c.exploration == "noisy" else 1)
+    noisy = 2 if c.exploration == "noisy" else 1
+    if not config.net.plain:
+        body, width = _body_weights(config.net, spec, inputs)
+        return body + noisy * sum(_tower([width, *hidden[1:], out]) for out in outputs)
+    towers = sum(_tower([*hidden, out]) for out in outputs) * noisy
     return towers + _tower([inputs, hidden[0]]) * (1 if by_index else len(outputs))
 
 
-def _sequence_weights(net: NetConfig, spec: GameSpec) -> int:
-    """Numbers of a network that attends or remembers."""
+def _body_weights(net: NetConfig, spec: GameSpec, inputs: int) -> tuple[int, int]:
+    """Numbers of what attends or remembers, and how many it gives on."""
     gates = {"none": 0, "gru": 3, "lstm": 4}[net.core]
     width = net.core_width if gates else net.hidden[0]
-    first = _tower([spec.observation, net.hidden[0]])
+    first = _tower([inputs, net.hidden[0]])
     if net.attention:
         token = net.attention_width
         blocks = net.attention_blocks * (_tower([token, 4 * token]) + _tower([token, 2 * token, token]) + 4 * token)
         first = spec.observation * token + len(spec.entities) * token + blocks + _tower([2 * token, net.hidden[0]])
-    core = gates * width * (net.hidden[0] + width + 2)
-    return first + core + sum(_tower([width, *net.hidden[1:], out]) for out in (spec.actions, 1))
+    return first + gates * width * (net.hidden[0] + width + 2), width
 
 
 def _tower(widths: list[int]) -> int:

@@ -55,6 +55,28 @@ def test_observation_and_mask_match_plain_python(variant: str) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+def test_entities_are_rows_of_cards_and_what_lies_in_none(variant: str) -> None:
+    view, spec = decisions(variant), game_of(variant).spec
+    observation, mask = observe(variant, view)
+    deck = 54 if variant == "jokers" else 52
+    mine, theirs, loose = spec.entities
+    assert loose.end == 12 * deck  # all that follows is global
+    for i in range(0, len(view), 5):
+        sight = Sight.read(view[i])
+        rows = {
+            mine: sight.boards[0],
+            theirs: [row for board in sight.boards[1:] for row in board],
+            loose: [sight.hand, sight.discards, sight.unseen],
+        }
+        for group, cards in rows.items():
+            seen = observation[i, group.begin : group.end].reshape(group.count, group.width)
+            assert [np.flatnonzero(row).tolist() for row in seen] == [sorted(row) for row in cards]
+        for row, action in enumerate(mine.pointing):  # a single card can go where there is room
+            assert mask[i, action] == (len(sight.hand) == 1 and len(sight.boards[0][row]) < (3, 5, 5)[row])
+    assert len(mine.pointing) == (3 if variant == "regular" else 0)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_planes_hold_every_card_once(variant: str) -> None:
     """Each card is in exactly one plane: nothing is lost and nothing is in two places."""
     deck = 54 if variant == "jokers" else 52

@@ -111,6 +111,33 @@ def test_observations_are_what_the_plan_says(rows: tuple[NDArray[np.uint64], Key
         assert mask[i].tolist() == [bool(bits >> action & 1) for action in range(14)]
 
 
+def test_entities_are_both_teams_and_the_moves_on_offer(
+    rows: tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]],
+) -> None:
+    game, (view, _, masks), schema = make_game("showdown"), rows, load_schema()
+    pokemon, move = schema.groups["pokemon"], schema.groups["move"]
+    observation = np.zeros((len(view), game.spec.observation), np.uint8)
+    game.observe(view, observation, np.zeros((len(view), game.spec.actions), np.bool_), 0, len(view))
+    mine, theirs, moves = game.spec.entities
+    for i in range(0, len(view), 7):
+        seen = view[i].tobytes()
+        of = {g.name: observation[i, g.begin : g.end].reshape(g.count, g.width) for g in game.spec.entities}
+        for name, first in (("mine", 0), ("theirs", 6)):
+            for number, row in enumerate(of[name]):
+                flags, hp = (seen[pokemon.byte(field, first + number)] for field in ("flags", "hp"))
+                assert row[0] == (flags > 0)
+                assert row[1] == -(-hp // 32)
+                assert row[2 + flags] == 1
+        for number, row in enumerate(of["moves"]):
+            known = int.from_bytes(seen[move.byte("move", number) :][:2], "little")
+            assert row[0] == (known > 0)
+        for action in np.flatnonzero(masks[i]):  # what can be chosen is there to be pointed at
+            group = mine if action in mine.pointing else moves
+            assert of[group.name][group.pointing.index(action) % group.count, 0]
+    assert theirs.pointing == []
+    assert sorted([*mine.pointing, *moves.pointing]) == list(range(14))
+
+
 @pytest.mark.parametrize("name", ["random", "power", "effective", "heuristic"])
 def test_bots_play_legally_and_depend_on_their_row_alone(
     name: str, rows: tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]

@@ -29,7 +29,8 @@ def entities_of(env: Any, observation: int, actions: int, name: str) -> tuple[En
         raise GameError(f"{name} has two groups of `entities` of the same name; give each its own")
     for group in groups:
         columns, about = set(range(group.begin, group.end)), set(group.pointing)
-        if not columns or group.begin < 0 or group.end > observation or not 0 <= group.present < group.width:
+        within = group.present is None or 0 <= group.present < group.width
+        if not columns or group.begin < 0 or group.end > observation or not within:
             raise GameError(f"the entities {group.name!r} of {name} are not within its {observation} numbers; {HOW}")
         if seen & columns or pointed & about or len(about) < len(group.pointing):
             raise GameError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from maple.core.kernels import kernel, popcount
+from maple.core.spec import EntityGroup
 from maple.games.ofc.rules import (
     FIRST_STREET_ACTIONS,
     PLAYING,
@@ -29,6 +30,7 @@ __all__ = [
     "LEGAL_COUNT",
     "LEGAL_MASK",
     "VIEW_WORDS",
+    "entities",
     "observation_size",
     "observe",
     "observe_with_jokers",
@@ -175,6 +177,17 @@ def play(tables, rules, seed, first_table, tables_per_deal, action, ended, last_
 def observation_size(jokers: int, pineapple: bool) -> int:
     """Bytes of an observation: twelve planes of the deck and the scalars."""
     return 12 * (52 + jokers) + (20 if pineapple else 24)
+
+
+def entities(jokers: int, pineapple: bool) -> tuple[EntityGroup, ...]:
+    """What the planes show: rows of cards, and cards in none. The three actions of a single card are about my rows."""
+    cards = 52 + jokers
+    mine = () if pineapple else (SINGLE_CARD,)
+    return (
+        EntityGroup("mine", 0, 3, cards, present=None, actions=mine, ordered=True),
+        EntityGroup("theirs", NEXT * cards, 6, cards, present=None, ordered=True),
+        EntityGroup("loose", HAND * cards, 3, cards, present=None, ordered=True),  # hand, discards, unseen
+    )
 
 
 @kernel

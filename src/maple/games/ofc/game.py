@@ -117,6 +117,7 @@ class OfcGame:
                 state_width=options.STATE_WIDTH,
                 max_options=232,
             ),
+            entities=encode.entities(chosen.jokers, pineapple),
         )
 
     def tables(self, count: int, seed: int, first_table: int = 0, tables_per_deal: int = 1) -> Tables:

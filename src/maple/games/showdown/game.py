@@ -131,6 +131,7 @@ class ShowdownGame:
             opponents=tuple(_BOTS),
             metric=Metric("win_rate", 0.02),
             options=options.option_spec(),
+            entities=encode.observation_plan().entities,
         )
 
     @property
