@@ -70,6 +70,13 @@ def test_what_is_decided(ratios: list[float], duels: list[float], verdict: str, 
     assert (found.more_games > 0) == (verdict == "undecided")
 
 
+@pytest.mark.parametrize("duels", [[0.0, 0.0, 0.0], [0.5, -0.5, 0.0]])
+def test_sides_that_are_just_as_strong_are_undecided_without_a_margin(duels: list[float]) -> None:
+    found = decide(_seen([1.5] * 5, duels), Limits(speed_up=0.0, margin=0.0, seeds=6))
+    assert found.verdict == "undecided"
+    assert found.more_games > 0
+
+
 def test_fixed_opponents_can_reject_too() -> None:
     found = decide(_seen([1.5] * 5, [0.2, 0.21, 0.19], [-3.0, -3.1, -2.9]), LIMITS)
     assert found.verdict == "reject"

@@ -171,6 +171,7 @@ def _undecided(seen: Evidence, limits: Limits, fast: bool, strong: bool) -> Verd
     more = per_seed
     if not strong and math.isfinite(low):
         # The half-width shrinks with the root of the number of seeds.
-        gap = max(abs(diff + limits.margin), 1e-3 * limits.margin)
-        more = max(per_seed, seen.games * (((diff - low) / gap) ** 2 - 1))
+        half = diff - low
+        gap = max(abs(diff + limits.margin), 1e-3 * max(limits.margin, half))
+        more = max(per_seed, seen.games * ((half / gap) ** 2 - 1)) if gap > 0 else per_seed
     return Verdict("undecided", f"{' and '.join(open_figures)} not clear yet", math.ceil(more))
