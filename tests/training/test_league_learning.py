@@ -73,12 +73,12 @@ def test_the_leagues_average_goes_to_the_equilibrium_where_self_play_goes_round(
     assert set(late) == {ROCK, PAPER, SCISSORS}  # it never settles: each gives way to what beats it
     assert sum(after != before for before, after in pairwise(late)) >= 9
     assert _exploitability(_throws(plain.learner.policy)) == 1.0
-    league = _trainer(team, *Q, "steps=15360", "opponents=past", "snapshots.every_steps=256", "snapshots.keep=1000")
+    league = _trainer(team, *Q, "steps=10240", "opponents=past", "snapshots.every_steps=256", "snapshots.keep=1000")
     league.run(lambda _: True)
     league.arena.close()
     pool = np.array([_throws(net) for net in league.actor.snapshots.values()])
     assert (pool.sum(axis=0) > 0).all()
-    assert _exploitability(pool.mean(axis=0)) < 0.4  # 0.08 to 0.30 for the first seven seeds
+    assert _exploitability(pool.mean(axis=0)) < 0.4  # 0.10 to 0.25 for the first six seeds
 
 
 def test_an_exploiter_finds_the_best_answer_to_a_one_sided_learner(team: Team) -> None:
