@@ -85,6 +85,10 @@ def descend(crew, state, max_norm, learning_rate, eps):
     return True
 
 
+PRECISIONS = (None, torch.bfloat16, torch.float16)
+SCALER = ("scale", "_growth_tracker")  # what a scaler of 16-bit losses has learned
+
+
 class Descent:
     """A network's weights, their gradient and Adam."""
 
@@ -93,8 +97,8 @@ class Descent:
     ) -> None:
         self.flat = FlatWeights(net)
         self.team = team
-        self._device, self._precision = self.flat.vector.device.type, precision
-        self._scaler = torch.amp.GradScaler(self._device, enabled=precision is torch.float16)
+        self._device = self.flat.vector.device.type
+        self._set_precision(precision)
         self._eps = eps
         self.adam = torch.optim.Adam([self.flat.vector], learning_rate, (BETA1, BETA2), eps, fused=True)
         self._gradients = np.zeros((team.threads, len(self.flat.vector)), np.float32)
@@ -112,13 +116,27 @@ class Descent:
         self.adam.param_groups[0]["lr"] = value
 
     def state(self) -> dict[str, NDArray[np.float32]]:
-        """Adam's moments and number of steps, for checkpoints."""
-        return {name: value.cpu().numpy() for name, value in self.adam.state[self.flat.vector].items()}
+        """Adam's moments and number of steps, and the numbers that layers multiply in, for checkpoints."""
+        moments = {name: value.cpu().numpy() for name, value in self.adam.state[self.flat.vector].items()}
+        scaler = self._scaler.state_dict()
+        kept = [PRECISIONS.index(self._precision), *(scaler[name] for name in SCALER if scaler)]
+        return moments | {"numbers": np.array(kept, np.float32)}
 
     def restore(self, state: dict[str, NDArray[np.float32]]) -> None:
-        """Take over what state() gave."""
+        """Take over what state() gave; a run goes on with the numbers that it began with."""
         for name, value in self.adam.state[self.flat.vector].items():
             value.copy_(torch.from_numpy(np.array(state[name])).reshape(value.shape))
+        if "numbers" not in state:
+            return
+        precision, *scaler = np.array(state["numbers"]).tolist()
+        self._set_precision(PRECISIONS[int(precision)])
+        if scaler:
+            own = dict(zip(SCALER, (scaler[0], int(scaler[1])), strict=True))
+            self._scaler.load_state_dict(self._scaler.state_dict() | own)
+
+    def _set_precision(self, precision: torch.dtype | None) -> None:
+        self._precision = precision
+        self._scaler = torch.amp.GradScaler(self._device, enabled=precision is torch.float16)
 
     def by_kernel(self, epoch: Callable[..., Any], minibatch: int, *args: Any) -> None:
         """Run epoch(crew, state, learning_rate, eps, *args) on as many threads as a minibatch is worth."""
