@@ -218,6 +218,7 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
             "minutes": None,
             "opponents": OpponentMix.without_runs(config.opponents),
             "workers": config.workers.model_copy(update={"count": "auto" if game.spec.options else 0}),
+            "actors": config.actors.model_copy(update={"count": 0}),
             "ppo": config.ppo.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
             "afterstate": config.afterstate.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
             "dqn": config.dqn.model_copy(update=SMALL_DQN),
