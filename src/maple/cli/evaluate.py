@@ -142,20 +142,23 @@ def _columns(row: dict[str, Any]) -> dict[str, Callable[[dict[str, Any]], str]]:
 
 def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
     """A table of evaluations, an opponent a row."""
-    metric = rows[0]["metric"]
-    form = {"points_per_hand": "+.2f", "win_rate": ".1%"}.get(metric, ",.2f")
     more = _columns(rows[0])
     cells = [
-        [
-            ", ".join(row["against"]) or "nobody",
-            format(row[metric], form),
-            f"{row['ci95'][0]:{form}} … {row['ci95'][1]:{form}}",
-            *(show(row) for show in more.values()),
-        ]
+        [", ".join(row["against"]) or "nobody", *metric_texts(row), *(show(row) for show in more.values())]
         for row in rows
     ]
-    name = {"points_per_hand": "points a hand"}.get(metric, metric.replace("_", " "))
-    print_table(title, ["against", name, "95 % interval", *more], cells)
+    print_table(title, ["against", metric_name(rows[0]["metric"]), "95 % interval", *more], cells)
+
+
+def metric_name(metric: str) -> str:
+    """What a game's figure of strength is called."""
+    return {"points_per_hand": "points a hand"}.get(metric, metric.replace("_", " "))
+
+
+def metric_texts(row: dict[str, Any]) -> tuple[str, str]:
+    """The strength that an evaluation found, and its interval."""
+    form = {"points_per_hand": "+.2f", "win_rate": ".1%"}.get(row["metric"], ",.2f")
+    return format(row[row["metric"]], form), f"{row['ci95'][0]:{form}} … {row['ci95'][1]:{form}}"
 
 
 def print_comparison(row: dict[str, Any], before: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from maple.cli.evaluate import metric_name, metric_texts
 from maple.cli.progress import clock_text
 from maple.core.config import Config
 from maple.core.errors import MapleError
@@ -55,9 +56,9 @@ class Messages:
         """The run ended well."""
         lines = _table(summary)
         for row in summary.get("evaluations", []):
-            low, high = row["ci95"]
-            result = f"{row['points_per_hand']:+.2f} points a hand ({low:+.2f} to {high:+.2f})"
-            lines.append(f"against {', '.join(row['against'])}: {result}, {row['foul']:.1%} fouls")
+            found, interval = metric_texts(row)
+            against = ", ".join(row["against"]) or "nobody"
+            lines.append(f"against {against}: {metric_name(row['metric'])} {found} ({interval})")
         self._tell("finished" if summary["progress"] >= 1.0 else "stopped and saved", lines, "success")
 
     def close(self) -> None:

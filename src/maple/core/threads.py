@@ -190,19 +190,20 @@ class Team:
         """
         room = np.zeros(16, np.int64)  # arrivals and the flag of failure, each in a cache line of its own
         address = int(room.ctypes.data)
-        waited = [0.0] * threads
+        waited = [0.0] * threads  # processor time
 
         def work(number: int) -> None:
             crew = np.array([number, threads, address, 0, 0, *(0 for _ in counted)], np.int64)
-            began, cycle = time.perf_counter(), _now()
+            began, cycle, cpu = time.perf_counter(), _now(), time.thread_time()
             try:
                 kernel(crew, *args)
             except BaseException:
                 room[8] = 1  # nobody waits for a thread that never comes
                 raise
-            per_cycle = (time.perf_counter() - began) / (_now() - cycle)
-            waited[number] = crew[4] * per_cycle
-            split({IDLE: waited[number], **{name: crew[5 + i] * per_cycle for i, name in enumerate(counted)}})
+            wall = time.perf_counter() - began
+            per_cycle = wall / (_now() - cycle)
+            waited[number] = crew[4] * per_cycle * min(1.0, (time.thread_time() - cpu) / wall)
+            split({IDLE: crew[4] * per_cycle, **{name: crew[5 + i] * per_cycle for i, name in enumerate(counted)}})
 
         self._together(work, threads)
         self._met_s += sum(waited)

@@ -20,10 +20,11 @@ from maple.core.spec import GameSpec
 from maple.core.step import Ended, Outcome
 from maple.nets.policy import Choice
 
-__all__ = ["AT", "DONE", "GIVEN", "ROUNDS", "Blocks", "Played", "Sizes"]
+__all__ = ["AT", "DONE", "GIVEN", "ROUNDS", "STOP", "Blocks", "Played", "Sizes"]
 
-# Columns of `control`, a line for each actor: blocks asked for, blocks done, rounds played, the table that it is at.
-GIVEN, DONE, ROUNDS, AT = range(4)
+# Columns of `control`, a line for each actor: blocks asked for, blocks done, rounds played, the table that it is at,
+# whether it is to leave off.
+GIVEN, DONE, ROUNDS, AT, STOP = range(5)
 LINE = 8  # columns: a cache line
 _ALIGN = 64
 _TRUNCATED = int(Outcome.TRUNCATED)

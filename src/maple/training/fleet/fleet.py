@@ -31,7 +31,7 @@ from maple.core.spec import GameSpec
 from maple.games.external.game import ExternalGame
 from maple.perf import spans
 from maple.training.fleet.actor_main import COMMAND
-from maple.training.fleet.blocks import AT, DONE, GIVEN, ROUNDS, Blocks, Played, Sizes
+from maple.training.fleet.blocks import AT, DONE, GIVEN, ROUNDS, STOP, Blocks, Played, Sizes
 from maple.training.learners import Net
 from maple.training.seating import OpponentMix
 
@@ -152,12 +152,14 @@ class Fleet:
 
         The keeper goes last: they die with the thread that started them.
         """
-        for number, process in enumerate(self._process):
-            self._process[number] = None
-            if process is not None:
-                self._selector.unregister(process.answers)
-                process.close()
-        self._keeper.close()
+        self._blocks.control[:, STOP] = 1
+        with spans.span("env_close"):
+            for number, process in enumerate(self._process):
+                self._process[number] = None
+                if process is not None:
+                    self._selector.unregister(process.answers)
+                    process.close()
+            self._keeper.close()
         self._selector.close()
         self._shared.close()
 
@@ -173,8 +175,9 @@ class Fleet:
     def _begin(self, number: int) -> None:
         self._first = self._given = number
         self._done = [number] * self._actors
-        for actor, process in enumerate(self._keeper.several(self._actors)):
-            self._seat(actor, process, self._lost)
+        with spans.span("env_reset"):
+            for actor, process in enumerate(self._keeper.several(self._actors)):
+                self._seat(actor, process, self._lost)
 
     def _seat(self, actor: int, process: WorkerProcess, lost: bool) -> None:
         """Give an actor's tables to a process."""

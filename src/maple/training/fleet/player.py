@@ -20,7 +20,7 @@ from maple.nets.memory import Memory
 from maple.nets.seen import Seen
 from maple.perf.spans import span
 from maple.training.actor import Actor
-from maple.training.fleet.blocks import AT, DONE, ROUNDS, Blocks, Sizes
+from maple.training.fleet.blocks import AT, DONE, ROUNDS, STOP, Blocks, Sizes
 from maple.training.league import League
 from maple.training.learners import make_policy
 from maple.training.seating import OpponentMix, Seating
@@ -82,7 +82,7 @@ class Player:
         with span("weights_fetch"):
             self._blocks.fetch(self._net, version)
         block = self._blocks.writer(self._number, number, version)
-        while block.rows < self._horizon and block.has_room(arena.tables, spec.seats):
+        while block.rows < self._horizon and block.has_room(arena.tables, spec.seats) and not control[STOP]:
             with span("env_observe"):
                 step = arena.recv()
             ended = step.ended
