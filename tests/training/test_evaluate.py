@@ -7,7 +7,7 @@ import pytest
 
 from maple.core.threads import Team
 from maple.games import make_game
-from maple.training.evaluate import Player, bot_player, evaluate, mean_interval
+from maple.training.evaluate import Player, bot_player, evaluate, mean_interval, share_interval
 
 
 def _played(name: str, team: Team, hands: int = 600) -> tuple[float, tuple[float, float], float]:
@@ -62,3 +62,17 @@ def test_an_interval_narrows_with_the_root_of_the_deals() -> None:
     low_many, high_many = mean_interval(many, np.ones(40_000))
     assert (high - low) / (high_many - low_many) == pytest.approx(10, rel=0.1)
     assert low < 1 < high
+
+
+def test_an_interval_of_a_win_rate_stays_between_none_and_all() -> None:
+    low, high = share_interval(np.ones(20), np.ones(20))
+    assert 0.8 < low < 0.9
+    assert high == pytest.approx(1.0)
+    for low, high in (
+        share_interval(np.array([1.0, 0.0] * 50), np.ones(100)),
+        share_interval(np.ones(20), np.ones(20)),
+    ):
+        rate, games = (0.5, 99) if high < 1 else (1.0, 20)  # a spread that is estimated takes one game
+        assert rate - low == pytest.approx(1.96 * (low * (1 - low) / games) ** 0.5)
+    paired = share_interval(np.array([2.0, 0.0] * 50), np.full(100, 2.0))  # both games of a deal are always alike
+    assert paired == pytest.approx(share_interval(np.array([1.0, 0.0] * 50), np.ones(100)))

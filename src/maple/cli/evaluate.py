@@ -147,7 +147,7 @@ def print_evaluations(title: str, rows: list[dict[str, Any]]) -> None:
         [", ".join(row["against"]) or "nobody", *metric_texts(row), *(show(row) for show in more.values())]
         for row in rows
     ]
-    print_table(title, ["against", metric_name(rows[0]["metric"]), "95 % interval", *more], cells)
+    print_table(title, ["against", metric_name(rows[0]["metric"]), "95 % interval", *more], cells, spare=len(more))
 
 
 def metric_name(metric: str) -> str:

@@ -26,11 +26,20 @@ def print_json(content: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(content, allow_nan=False) + "\n")
 
 
-def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table of figures: the first column names, the others are aligned to the right."""
+def print_table(title: str, columns: list[str], rows: list[list[str]], spare: int = 0) -> None:
+    """A table of figures: the first column names, the others are aligned to the right.
+
+    Of the last `spare` columns, as many are left out as the screen has no room for.
+    """
+    widths = [max(len(cell) for cell in column) + 3 for column in zip(columns, *rows, strict=True)]
+    shown = len(columns)
+    while shown > len(columns) - spare and sum(widths[:shown]) + 1 > results.width:
+        shown -= 1
+    left_out = ", ".join(columns[shown:])
     table = Table(title=title, title_justify="left", header_style="bold")
-    for i, column in enumerate(columns):
+    table.caption = f"no room here for {left_out}; see --json" if left_out else None
+    for i, column in enumerate(columns[:shown]):
         table.add_column(column, justify="left" if i == 0 else "right")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*row[:shown])
     results.print(table)

@@ -152,7 +152,8 @@ def _meet(
     from maple.bench.peers.poke_env import PLAYERS, Challenger
     from maple.games.showdown.places import parse_servers
     from maple.games.showdown.teams import read_team_files
-    from maple.training.host import host_battles, played, win_interval
+    from maple.training.evaluate import share_interval
+    from maple.training.host import host_battles, played
 
     agent, game = _guest(run, runs_dir, server, name, battles)
     files = read_team_files(game.settings.team)
@@ -181,7 +182,7 @@ def _meet(
         "against": [f"poke-env {PLAYERS[kind]}"],
         "metric": "win_rate",
         **game.summarize(figures, np.zeros(len(figures), np.int64)),
-        "ci95": list(win_interval(score)),
+        "ci95": list(share_interval(score, np.ones(len(score)))),
         "games": len(score),
         "lost": len(figures) - len(score),
         "seed": seed,

@@ -25,11 +25,13 @@ from maple.games.external.game import ExternalGame
 from maple.nets.memory import Memory
 from maple.nets.policy import Policy
 
-__all__ = ["Player", "Result", "bot_player", "evaluate", "greedy_player", "mean_interval", "play_all"]
+__all__ = ["Player", "Result", "bot_player", "evaluate", "greedy_player", "mean_interval", "play_all", "share_interval"]
 
 BLOCK = 1024  # deals at a time
 ENVS = 32  # the same of an external game, each with an env of its own
 BRIDGED_DEALS = 32  # the same for games in another program, where more at a time only cost memory
+
+Z = 1.96  # standard errors to either side of a 95 % interval
 
 
 class Player(Protocol):
@@ -79,13 +81,28 @@ class Result:
 
 def mean_interval(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
     """A 95 % interval for sum(total) / sum(weight), each entry one independent observation (delta method)."""
+    ratio, spread = _ratio(total, weight)
+    return ratio - Z * spread, ratio + Z * spread
+
+
+def share_interval(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
+    """The same for a share between 0 and 1, such as a win rate: Wilson's, right for few and for nearly all or none.
+
+    Entries count as many independent games as their spread says; where all are alike, as one each.
+    """
+    rate, spread = _ratio(total, weight)
+    n = rate * (1 - rate) / spread**2 if spread > 0 else float(len(total))
+    middle, half = rate + Z * Z / (2 * n), Z * (rate * (1 - rate) / n + Z * Z / (4 * n * n)) ** 0.5
+    low, high = (middle - half) / (1 + Z * Z / n), (middle + half) / (1 + Z * Z / n)
+    return max(0.0, low), min(1.0, high)
+
+
+def _ratio(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
+    """sum(total) / sum(weight), and its standard error."""
     ratio = float(total.sum() / weight.sum())
-    spread = (
-        float(np.std(total - ratio * weight, ddof=1)) / float(weight.mean()) / len(total) ** 0.5
-        if len(total) > 1
-        else 0.0
-    )
-    return ratio - 1.96 * spread, ratio + 1.96 * spread
+    if len(total) < 2:
+        return ratio, 0.0
+    return ratio, float(np.std(total - ratio * weight, ddof=1)) / float(weight.mean()) / len(total) ** 0.5
 
 
 def _open_arena(game: Game, tables: int, seed: int, first_table: int, team: Team) -> Arena:
@@ -203,14 +220,15 @@ def evaluate(
     played = figures["hands"].astype(np.float64)
     deal_score, deal_hands = score.reshape(-1, seats).sum(1), played.reshape(-1, seats).sum(1)
     won = _won(figures["score"][:, :seats], seat).reshape(-1, seats).sum(1) if seats > 1 else None
+    metric = game.spec.metric.name
     return Result(
         figures=game.summarize(figures, seat),
-        metric=game.spec.metric.name,
-        ci95=mean_interval(deal_score, deal_hands),
+        metric=metric,
+        ci95=(share_interval if metric == "win_rate" else mean_interval)(deal_score, deal_hands),
         hands=int(played.sum()),
         games=len(figures),
         win_rate=None if won is None else float(won.sum() / len(figures)),
-        win_rate_ci95=None if won is None else mean_interval(won, np.full(len(won), float(seats))),
+        win_rate_ci95=None if won is None else share_interval(won, np.full(len(won), float(seats))),
         per_seat=tuple(float(score[seat == s].sum() / played[seat == s].sum()) for s in range(seats)),
         deal_score=deal_score,
         deal_hands=deal_hands,

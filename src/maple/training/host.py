@@ -14,7 +14,7 @@ from maple.core.step import Outcome
 from maple.games.contract import Game
 from maple.training.evaluate import Player
 
-__all__ = ["host_battles", "played", "win_interval"]
+__all__ = ["host_battles", "played"]
 
 
 def host_battles(
@@ -45,12 +45,3 @@ def played(figures: NDArray[Any]) -> NDArray[np.float64]:
     whole = figures["how"] != Outcome.LOST
     score: NDArray[np.float64] = figures["score"][whole, 0].astype(np.float64)
     return score
-
-
-def win_interval(score: NDArray[np.float64]) -> tuple[float, float]:
-    """Wilson's 95 % interval for a win rate, which is right for few battles and for nearly all won."""
-    n, z = len(score), 1.96
-    rate = float(score.mean())
-    middle, spread = rate + z * z / (2 * n), z * (rate * (1 - rate) / n + z * z / (4 * n * n)) ** 0.5
-    low, high = (middle - spread) / (1 + z * z / n), (middle + spread) / (1 + z * z / n)
-    return max(0.0, low), min(1.0, high)

@@ -18,7 +18,7 @@ from maple.games import make_game
 from maple.games.showdown.game import ShowdownGame, ShowdownSettings
 from maple.games.showdown.places import CAPACITY, parse_servers
 from maple.games.showdown.server import LocalServer
-from maple.training.host import host_battles, played, win_interval
+from maple.training.host import host_battles, played
 from tests.games.showdown.squads import HERD
 
 
@@ -112,12 +112,3 @@ def test_one_of_poke_envs_players_can_challenge(server: LocalServer) -> None:
     with Challenger("random", server.url, "gen9randombattle", None, 3) as other:
         host_battles(game, player, 3, 1, lambda: other.challenge("Host for tests", 6), ended)
     assert played(np.array(found, game.spec.figures)).mean() > 0.6
-
-
-def test_an_interval_of_a_win_rate_stays_between_none_and_all() -> None:
-    low, high = win_interval(np.ones(20))
-    assert 0.8 < low < 0.9
-    assert high == pytest.approx(1.0)
-    low, high = win_interval(np.array([1.0, 0.0] * 50))
-    assert low == pytest.approx(0.4038, abs=1e-4)
-    assert high == pytest.approx(0.5962, abs=1e-4)
