@@ -68,11 +68,9 @@ def test_an_interval_of_a_win_rate_stays_between_none_and_all() -> None:
     low, high = share_interval(np.ones(20), np.ones(20))
     assert 0.8 < low < 0.9
     assert high == pytest.approx(1.0)
-    for low, high in (
-        share_interval(np.array([1.0, 0.0] * 50), np.ones(100)),
-        share_interval(np.ones(20), np.ones(20)),
-    ):
-        rate, games = (0.5, 99) if high < 1 else (1.0, 20)  # a spread that is estimated takes one game
+    half, all_won = np.array([1.0, 0.0] * 50), np.ones(20)
+    for won, rate, games in ((half, 0.5, 99), (all_won, 1.0, 20)):  # a spread that is estimated takes one game
+        low, _ = share_interval(won, np.ones(len(won)))
         assert rate - low == pytest.approx(1.96 * (low * (1 - low) / games) ** 0.5)
     paired = share_interval(np.array([2.0, 0.0] * 50), np.full(100, 2.0))  # both games of a deal are always alike
-    assert paired == pytest.approx(share_interval(np.array([1.0, 0.0] * 50), np.ones(100)))
+    assert paired == pytest.approx(share_interval(half, np.ones(100)))
