@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -164,11 +165,21 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def command(runs: Path, place: str, *more: str) -> subprocess.Popen[str]:
+@contextmanager
+def playing(runs: Path, place: str, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """`maple showdown play` once it waits for challenges; whatever happens here, it ends."""
     words = ["showdown", "play", "small", "--server", place, "--as", "Small Maple", "--runs-dir", str(runs), "--json"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "maple.cli", *words, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "maple.cli", *words, *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as play:
+        try:
+            assert play.stderr is not None
+            told = play.stderr.readline()
+            while "waits for challenges in gen9randombattle" not in told:  # kernels may have to be compiled first
+                assert told, "it ended"
+                told = play.stderr.readline()
+            yield play
+        finally:
+            play.kill()
 
 
 def wait_until(holds) -> None:  # type: ignore[no-untyped-def]
@@ -180,11 +191,9 @@ def wait_until(holds) -> None:  # type: ignore[no-untyped-def]
 
 def test_play_begins_no_more_battles_than_it_was_asked_for(server: LocalServer, runs: Path) -> None:
     with (
-        command(runs, f"127.0.0.1:{server.port}", "--battles", "2") as play,
+        playing(runs, f"127.0.0.1:{server.port}", "--battles", "2") as play,
         Challenger("power", server.url, "gen9randombattle", None, 4) as other,
     ):
-        assert play.stderr is not None
-        assert "waits for challenges in gen9randombattle" in play.stderr.readline()
         other.challenge("Small Maple", 6)
         out, told = play.communicate(timeout=120)
         assert play.returncode == 0, told
@@ -196,11 +205,9 @@ def test_play_begins_no_more_battles_than_it_was_asked_for(server: LocalServer, 
 
 def test_play_leaves_no_battle_open_after_ctrl_c(server: LocalServer, runs: Path) -> None:
     with (
-        command(runs, f"127.0.0.1:{server.port}") as play,
+        playing(runs, f"127.0.0.1:{server.port}") as play,
         Challenger("random", server.url, "gen9randombattle", None, 3) as other,
     ):
-        assert play.stderr is not None
-        play.stderr.readline()
         other.challenge("Small Maple", 3)
         wait_until(lambda: other.open_battles == 3)
         play.send_signal(signal.SIGINT)

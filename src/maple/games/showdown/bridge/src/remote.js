@@ -56,6 +56,7 @@ export class RemoteTable {
 
   /** @param {number} seat @param {number} action */
   play(seat, action) {
+    this.heard = Date.now(); // however long we took, the server's time to answer begins now
     this.tell(seat, this.seats[seat].answer(action));
   }
 

@@ -6,6 +6,7 @@ import {test} from 'node:test';
 import {OUTCOME} from '../src/account.js';
 import {pick, Stream} from '../src/random.js';
 import {ProtocolSeat} from '../src/protocol.js';
+import {RemoteTable} from '../src/remote.js';
 import {place, schema, VIEW_BYTES} from '../src/schema.js';
 import {Table} from '../src/table.js';
 import {makeRules, simulator} from './simulator.js';
@@ -109,3 +110,11 @@ for (const format of ['gen9randombattle', 'gen9ou', 'gen9bssfactory', 'gen8rando
     });
   }
 }
+
+test('a server has its time to answer from our answer on, however long that took', () => {
+  const table = new RemoteTable(makeRules({}), 0, 0, true), [seat] = table.seats;
+  table.heard = 0;
+  seat.answer = () => '';
+  table.play(0, 0);
+  assert.ok(Date.now() - table.heard < 60_000);
+});
