@@ -61,6 +61,8 @@ def suites(
     path = out or default_runs_dir() / "bench" / time.strftime(f"{game}-%Y%m%d-%H%M%S.json")
     with machine_lock(notes.print), notes.status("measuring") as status:
         found = run_suites(names, config, threads or available_cores(), seconds, status.update)
+    if out is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, jsonlib.dumps(found, indent=2) + "\n", "--out")
     if json:
         print_json({**found, "path": str(path)})

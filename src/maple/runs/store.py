@@ -27,7 +27,6 @@ def write_atomically(path: Path, text: str, option: str = "--runs-dir") -> None:
     """Write a whole file or none of it; `option` is what says where."""
     part = path.with_name(path.name + ".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
