@@ -74,3 +74,4 @@ def test_an_interval_of_a_win_rate_stays_between_none_and_all() -> None:
         assert rate - low == pytest.approx(1.96 * (low * (1 - low) / games) ** 0.5)
     paired = share_interval(np.array([2.0, 0.0] * 50), np.full(100, 2.0))  # both games of a deal are always alike
     assert paired == pytest.approx(share_interval(half, np.ones(100)))
+    assert share_interval(np.ones(50), np.full(50, 2.0)) == (0.5, 0.5)  # each deal is won once and lost once

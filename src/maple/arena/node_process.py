@@ -26,7 +26,7 @@ Transport = Literal["auto", "shared", "pipe"]
 _COMMAND, _ANSWER = struct.Struct("<4I"), struct.Struct("<12I")
 CONFIGURE, ASSIGN, ACT, RETIRE, STOP, PLAY = range(6)
 READY, WAVE, NOTE, FAILED, PLAYED = 0, 2, 3, 4, 5  # any other is a sign of life
-GOODBYE_S = 3.0
+GOODBYE_S = 10.0  # battles on a busy server take a moment to be given up
 START_S = 120.0  # to load the simulator and, for a spare, to play itself warm, on a busy machine
 
 

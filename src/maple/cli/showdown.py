@@ -64,6 +64,16 @@ def _guest(run: str, runs_dir: Path | None, server: str, name: str, battles: int
     return agent, ShowdownGame(settings, name, battles)
 
 
+def _compile(agent: Agent) -> None:
+    """Have the agent's kernels ready: nobody should wait for its first move while they are compiled."""
+    from maple.cli.sitting import compile_kernels
+    from maple.core.kernel_cache import is_compiled
+    from maple.training.session import compiled_name
+
+    if not is_compiled(compiled_name(agent.config, agent.game)):
+        compile_kernels(agent.config.model_copy(update={"game": {**agent.config.game, "servers": ""}}))
+
+
 @app.command("play")
 def play(
     run: RunArgument,
@@ -82,6 +92,7 @@ def play(
     from maple.training.host import host_battles, played
 
     agent, game = _guest(run, runs_dir, server, name, battles or 0)
+    _compile(agent)
     scores: list[float] = []
     lost = 0
 

@@ -88,9 +88,11 @@ def mean_interval(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tu
 def share_interval(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
     """The same for a share between 0 and 1, such as a win rate: Wilson's, right for few and for nearly all or none.
 
-    Entries count as many independent games as their spread says; where all are alike, as one each.
+    Entries count as many independent games as their spread says; where all are won or all are lost, as one each.
     """
     rate, spread = _ratio(total, weight)
+    if spread == 0.0 and 0.0 < rate < 1.0 and len(total) > 1:
+        return rate, rate  # every entry is the same part of a win: nothing varies
     n = rate * (1 - rate) / spread**2 if spread > 0 else float(len(total))
     middle, half = rate + Z * Z / (2 * n), Z * (rate * (1 - rate) / n + Z * Z / (4 * n * n)) ** 0.5
     low, high = (middle - half) / (1 + Z * Z / n), (middle + half) / (1 + Z * Z / n)

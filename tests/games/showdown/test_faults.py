@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -105,6 +106,23 @@ def test_a_server_with_room_for_fewer_plays_fewer(server: LocalServer) -> None:
         assert tables == {0, 1}
 
 
+def test_users_that_are_cut_off_lose_their_battles_and_come_back(server: LocalServer) -> None:
+    with Relay(server.url) as relay, open_arena(relay.place, 3, patience_s=4.0) as arena:
+        lost, whole, cut_after, made = 0, 0, -1, {}
+        for step in steps(arena):
+            for table in step.ended.table.tolist():
+                made[table] = 0
+            made |= dict(zip(step.keys.table.tolist(), step.keys.decision.tolist(), strict=True))
+            lost += int((step.ended.outcome == Outcome.LOST).sum())
+            whole += int((step.ended.outcome == Outcome.TERMINATED).sum())
+            if cut_after < 0 and len(made) == 3 and min(made.values()) > 1:  # all three are in the middle of a battle
+                relay.cut()
+                cut_after = whole
+            if lost and whole >= cut_after + 3:
+                break
+        assert lost == arena.counters.lost == 3
+
+
 def agent_of(game: ShowdownGame):  # type: ignore[no-untyped-def]
     bot = game.bot("heuristic")
 
@@ -186,3 +204,19 @@ def test_play_begins_no_more_battles_than_it_was_asked_for(server: LocalServer, 
         assert (said["battles"], said["dropped"]) == (2, 0)
         wait_until(lambda: other.open_battles == 0)
         assert other.finished_battles == 2
+
+
+def test_play_leaves_no_battle_open_after_ctrl_c(server: LocalServer, runs: Path) -> None:
+    with (
+        playing(runs, f"127.0.0.1:{server.port}") as play,
+        Challenger("random", server.url, "gen9randombattle", None, 3) as other,
+    ):
+        other.challenge("Small Maple", 3)
+        wait_until(lambda: other.open_battles > 0)  # the other two are about to begin
+        play.send_signal(signal.SIGINT)
+        out, told = play.communicate(timeout=60)
+        assert play.returncode == 0, told
+        assert "given up" in told
+        assert json.loads(out)["battles"] <= 3
+        wait_until(lambda: other.open_battles == 0)
+        assert other.finished_battles > 0

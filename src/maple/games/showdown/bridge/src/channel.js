@@ -22,6 +22,7 @@ export class Channel {
     this.input = input;
     this.output = output;
     this.block = block;
+    this.muted = false; // once nobody listens any more
     this.head = Buffer.alloc(COMMAND_BYTES);
     this.answer = Buffer.alloc(ANSWER_BYTES);
   }
@@ -46,10 +47,15 @@ export class Channel {
     return true;
   }
 
-  /** @param {Buffer} buffer @param {number} length */
+  /** Send it; an owner that is gone ends the commands too, so there is time to leave in order. @param {Buffer} buffer @param {number} length */
   send(buffer, length) {
     let at = 0;
-    while (at < length) at += writeSync(this.output, buffer, at, length - at, null);
+    try {
+      while (at < length && !this.muted) at += writeSync(this.output, buffer, at, length - at, null);
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EPIPE') throw error;
+      this.muted = true;
+    }
   }
 
   /** @param {number} kind @param {object} content */

@@ -30,6 +30,7 @@ export class Listener {
     this.server = server;
     this.name = name;
     this.left = battles || Infinity; // battles that may still begin
+    this.closed = false;
     this.patience = patience;
     this.owner = owner;
     /** @type {Connection | null} */
@@ -75,19 +76,26 @@ export class Listener {
     this.rooms.delete(table.room);
   }
 
+  /** Whether a challenge was taken that has yet to become a battle. */
+  get expects() {
+    return this.called.length > 0;
+  }
+
   /** Take no more challenges. */
   close() {
     clearInterval(this.watch);
-    this.left = 0;
+    this.closed = true;
     this.take();
   }
 
   /** Take challenges as long as there are tables for them, and battles left to play. */
   take() {
     const {user} = this, {teams} = this.rules;
-    while (user?.open && this.waiting.length && (this.left < 1 || this.idle.length)) {
+    for (;;) {
+      const full = this.closed || this.left < 1;
+      if (!user?.open || !this.waiting.length || (!full && !this.idle.length)) break;
       const from = /** @type {string} */ (this.waiting.shift());
-      if (this.left < 1) {
+      if (full) {
         user.send('', `/reject ${from}`);
         continue;
       }

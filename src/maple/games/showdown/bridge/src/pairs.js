@@ -121,6 +121,11 @@ export class Pairs {
     this.place();
   }
 
+  /** Whether battles may begin by themselves: those of ours were called off. */
+  get expects() {
+    return false;
+  }
+
   /** Begin no more battles; the challenges that are open are taken back. */
   close() {
     clearInterval(this.watch);

@@ -65,6 +65,11 @@ export class RemoteTable {
     if (text) this.users[seat].send(this.room, text);
   }
 
+  /** Whether a battle is under way here, as far as we know. */
+  get open() {
+    return this.room !== '' && this.seats.every(({result}) => result === null);
+  }
+
   /** Leave the battle; one that goes on is given up. */
   leave() {
     if (!this.room) return;

@@ -24,7 +24,7 @@ import {RulesError} from './teams.js';
  */
 
 const ALIVE_MS = 10_000; // between signs of life: servers and people may be slow, and have clocks of their own
-const GOODBYE_MS = 1_500, LOOK_MS = 20;
+const GOODBYE_MS = 8_000, AGAIN_MS = 700, LOOK_MS = 20;
 
 /** The process's state: its rules, where it plays and its lanes. */
 class ServerBridge {
@@ -51,15 +51,24 @@ class ServerBridge {
     else if (kind === COMMAND.stop) await this.leave();
   }
 
-  /** Give up the battles under way, wait for the servers to say so, and end. */
+  /** Give up the battles under way and those that are about to begin, wait for the servers to say so, and end. */
   async leave() {
     if (this.leaving) return;
-    this.leaving = true;
+    this.leaving = this.channel.muted = true; // what was planned to be told goes nowhere
     this.venue?.close();
-    const open = [...this.lanes.values()].flatMap(lane => lane.tables).filter(table => table.room !== '');
-    for (const table of open) table.tell(0, '/forfeit');
     const until = Date.now() + GOODBYE_MS;
-    while (Date.now() < until && open.some(table => table.seats.every(({result}) => result === null))) await pause(LOOK_MS);
+    /** @type {Map<RemoteTable, number>} when each was last given up */
+    const told = new Map();
+    while (Date.now() < until) {
+      const open = [...this.lanes.values()].flatMap(({tables}) => tables).filter(table => table.open);
+      if (!open.length && !this.venue?.expects) break;
+      for (const table of open) {
+        if (Date.now() - (told.get(table) ?? 0) < AGAIN_MS) continue; // one that has only just begun may not listen yet
+        table.tell(0, '/forfeit');
+        told.set(table, Date.now());
+      }
+      await pause(LOOK_MS);
+    }
     process.exit(0);
   }
 
@@ -109,7 +118,7 @@ class ServerBridge {
 
   /** @param {unknown} error */
   fail(error) {
-    if (this.leaving) process.exit(0);
+    if (this.leaving) return; // it ends anyway, once the servers know
     const crashed = {kind: 'crashed', message: error instanceof Error ? error.stack : String(error)};
     this.channel.tell(ANSWER.failed, error instanceof RulesError ? error.content : crashed);
     process.exit(1);
