@@ -10,7 +10,7 @@ from maple.core.config import Config
 from maple.core.sources import load_config
 from maple.core.step import Keys
 from maple.core.threads import Team
-from maple.nets.policy import OptionValue
+from maple.nets.policy import IndexPolicy, OptionValue
 from maple.nets.sampling import sample_mask, sample_options
 from maple.nets.seen import Seen
 from maple.training.learners import Net, make_policy
@@ -52,6 +52,33 @@ def test_choices_do_not_depend_on_threads(settings: list[str], decisions: Decisi
         b = many.choose(decisions.view, decisions.keys, 5, False)
     assert np.array_equal(a.action, b.action)
     assert np.array_equal(a.value, b.value)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_small_networks_choose_in_a_kernel_as_in_torch(activation: str, decisions: Decisions, team: Team) -> None:
+    settings = ["algo=ppo", "ppo.policy=index", "net.hidden=[16, 8, 8]", f"net.activation={activation}"]
+    policy = _policy(settings, decisions, team)
+    assert isinstance(policy, IndexPolicy)
+    with torch.no_grad():
+        policy.actor[-1].weight.mul_(300.0)  # opinions that differ by row
+    assert policy.small
+    by_kernel = policy.choose(decisions.view, decisions.keys, 5, False)
+    policy.small = False
+    by_torch = policy.choose(decisions.view, decisions.keys, 5, False)
+    assert (by_kernel.action == by_torch.action).mean() > 0.999  # a draw may fall between two roundings
+    same = by_kernel.action == by_torch.action
+    assert len(np.unique(by_torch.action)) > 5
+    assert np.allclose(by_kernel.log_prob[same], by_torch.log_prob[same], atol=1e-4)
+    assert np.allclose(by_kernel.value, by_torch.value, atol=1e-5)
+
+
+def test_a_small_network_chooses_for_a_row_as_if_it_were_alone(decisions: Decisions, team: Team) -> None:
+    policy = _policy(["algo=ppo", "ppo.policy=index"], decisions, team)
+    whole = policy.choose(decisions.view, decisions.keys, 5, False)
+    for rows in (np.arange(1), np.arange(3, 10), np.arange(7, 200)):
+        part = policy.choose(decisions.view[rows], decisions.keys.take(rows), 5, False)
+        assert np.array_equal(part.value, whole.value[rows])
+        assert np.array_equal(part.log_prob, whole.log_prob[rows])
 
 
 def test_caution_avoids_the_second_signal(decisions: Decisions, team: Team) -> None:

@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -22,6 +24,7 @@ from maple.nets.dense import RELU, TANH
 from maple.nets.memory import Memory
 from maple.nets.sampling import explore_options, sample_mask, sample_options
 from maple.nets.seen import CHUNK, ROWS, Seen
+from maple.nets.small import choose_index, is_small, tower_arrays
 from maple.nets.sparse import Rows, SparseLayer
 from maple.perf.spans import span
 
@@ -97,6 +100,7 @@ class IndexPolicy(nn.Module):
         self.first = SparseLayer(spec.observation, 2 * hidden[0], spec.energy)
         self.actor = shrunk(layers([*hidden, spec.actions], kind), 0.01)
         self.critic = layers([*hidden, 1], kind)
+        self.small = is_small(self.actor, self.critic)
 
     def forward(self, observation: NDArray[Any]) -> tuple[Tensor, Tensor]:
         """Logits (n, A) and value (n,)."""
@@ -110,17 +114,30 @@ class IndexPolicy(nn.Module):
     ) -> Choice:
         """An action for every row."""
         choice, uniform = Choice.allocate(len(view), 1), draw(seed, keys, Purpose.ACT, 0)
+        sample = self._by_kernel() if self.small and self.first.weight.device.type == "cpu" else self._by_torch
 
-        @torch.no_grad()
         def piece(lo: int, hi: int) -> None:
-            observation, mask = self.seen.observation(view[lo:hi])
-            logits, value = self(observation)
-            out = choice.action[lo:hi], choice.log_prob[lo:hi]
-            sample_mask(logits.cpu().numpy(), mask, uniform[lo:hi], greedy, *out)
-            choice.value[lo:hi, 0] = value.cpu().numpy()
+            seen = self.seen.observation(view[lo:hi])
+            out = choice.action[lo:hi], choice.log_prob[lo:hi], choice.value[lo:hi, 0]
+            sample(*seen, uniform[lo:hi], greedy, *out)
 
         self.seen.in_pieces(piece, np.ones(len(view), np.int64), ROWS)
         return choice
+
+    def _by_kernel(self) -> Callable[..., None]:
+        """Chooses with the weights as they are now."""
+        first = self.first.weight.detach().numpy(), self.first.bias.detach().numpy()
+        return partial(choose_index, first, (tower_arrays(self.actor), tower_arrays(self.critic)), self.kind)
+
+    @torch.no_grad()
+    def _by_torch(
+        self, observation: NDArray[Any], mask: NDArray[np.bool_], uniform: NDArray[np.float64], greedy: bool, *out: Any
+    ) -> None:
+        """The same on any device, and for wide layers. Writes out: action, log-probability and value."""
+        action, log_prob, value = out
+        logits, found = self(observation)
+        sample_mask(logits.cpu().numpy(), mask, uniform, greedy, action, log_prob)
+        value[:] = found.cpu().numpy()
 
 
 class OptionPolicy(nn.Module):

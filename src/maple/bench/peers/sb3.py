@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from maple.adapters import gym_env
+from maple.bench.peers.sb3_side import NEEDED, Sb3LearningSide
 from maple.core.errors import MissingExtraError
 
 __all__ = ["Sb3Policy", "Sb3Side"]
 
-NEEDED = "the peer needs sb3-contrib; install it with: pip install 'maple-rl[peers]'"
 ENVS, STEPS, BATCH, EPOCHS, LEARNING_RATE = 4, 2048, 256, 10, 1e-4
 
 
@@ -48,7 +47,7 @@ class Sb3Policy:
         return rows / (time.perf_counter() - began)
 
 
-class Sb3Side:
+class Sb3Side(Sb3LearningSide):
     """A MaskablePPO run that is measured in slices of whole updates: one learner, random opponents."""
 
     name = f"sb3-contrib MaskablePPO, SubprocVecEnv({ENVS}), n_steps {STEPS}, batch {BATCH}, {EPOCHS} epochs"
@@ -60,12 +59,10 @@ class Sb3Side:
         except ImportError:
             raise MissingExtraError(NEEDED) from None
         makers = [partial(gym_env, game, opponents="random", seed=seed + i, **game_options) for i in range(ENVS)]
-        self._update_steps = ENVS * steps
-        self.updates_per_s: list[float] = []
-        self.env = SubprocVecEnv(makers, start_method="forkserver")
-        self.model = MaskablePPO(
+        env = SubprocVecEnv(makers, start_method="forkserver")
+        model = MaskablePPO(
             "MlpPolicy",
-            self.env,
+            env,
             learning_rate=LEARNING_RATE,
             n_steps=steps,
             batch_size=BATCH,
@@ -73,20 +70,4 @@ class Sb3Side:
             device="cpu",
             seed=seed,
         )
-
-    def __enter__(self) -> Sb3Side:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.env.close()
-
-    def slice(self, seconds: float) -> float:
-        """Learn for whole updates until `seconds` have passed; returns steps a second."""
-        began, steps = time.perf_counter(), self.model.num_timesteps
-        while time.perf_counter() - began < seconds:
-            self.model.learn(total_timesteps=self._update_steps, reset_num_timesteps=False)
-        wall, done = time.perf_counter() - began, self.model.num_timesteps - steps
-        self.updates_per_s.append(done * EPOCHS / BATCH / wall)
-        return float(done / wall)
+        super().__init__(env, model, ENVS * steps, EPOCHS / BATCH)

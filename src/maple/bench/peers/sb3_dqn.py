@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 import gymnasium
@@ -13,7 +11,7 @@ import numpy as np
 import torch
 
 from maple.adapters import gym_env
-from maple.bench.peers.sb3 import NEEDED
+from maple.bench.peers.sb3_side import NEEDED, Sb3LearningSide
 from maple.core.config import Config
 from maple.core.errors import MissingExtraError
 from maple.games import is_external
@@ -46,7 +44,7 @@ def unmasked_envs(config: Config, count: int) -> list[Callable[[], Any]]:
     return [partial(_masked_env, config, number) for number in range(count)]
 
 
-class Sb3DqnSide:
+class Sb3DqnSide(Sb3LearningSide):
     """A DQN run that is measured in slices: envs in this process, which for quick games is SB3's fastest way."""
 
     def __init__(self, config: Config) -> None:
@@ -59,12 +57,11 @@ class Sb3DqnSide:
         ratio = c.updates_per_step / (c.train_every or config.tables or AUTO_TABLES) * ENVS
         every, updates = max(1, round(1 / ratio)), max(1, round(ratio))
         self.name = f"stable-baselines3 DQN, DummyVecEnv({ENVS}), {updates} updates every {every} steps of them"
-        self.updates_per_s: list[float] = []
-        self.env = DummyVecEnv(unmasked_envs(config, ENVS))
+        env = DummyVecEnv(unmasked_envs(config, ENVS))
         activation = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh}[config.net.activation]
-        self.model = DQN(
+        model = DQN(
             "MlpPolicy",
-            self.env,
+            env,
             learning_rate=config.optimizer.learning_rate,
             buffer_size=c.capacity,
             learning_starts=c.warmup,
@@ -80,21 +77,5 @@ class Sb3DqnSide:
             seed=config.seed,
         )
         torch.set_num_threads(1)  # at this size its own threads only cost
-        self.model.learn(c.warmup + SLICE, reset_num_timesteps=False)
-
-    def __enter__(self) -> Sb3DqnSide:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.env.close()
-
-    def slice(self, seconds: float) -> float:
-        """Learn until `seconds` have passed; returns steps a second."""
-        began, steps, updates = time.perf_counter(), self.model.num_timesteps, self.model._n_updates
-        while time.perf_counter() - began < seconds:
-            self.model.learn(total_timesteps=SLICE * ENVS, reset_num_timesteps=False)
-        wall = time.perf_counter() - began
-        self.updates_per_s.append((self.model._n_updates - updates) / wall)
-        return float((self.model.num_timesteps - steps) / wall)
+        super().__init__(env, model, SLICE * ENVS)
+        model.learn(c.warmup + SLICE, reset_num_timesteps=False)

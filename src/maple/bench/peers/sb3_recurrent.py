@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from types import TracebackType
 from typing import Any
 
 import torch
 
-from maple.bench.peers.sb3 import NEEDED
 from maple.bench.peers.sb3_dqn import unmasked_envs
+from maple.bench.peers.sb3_side import NEEDED, Sb3LearningSide
 from maple.core.config import Config
 from maple.core.errors import ConfigError, MissingExtraError
 
@@ -18,7 +16,7 @@ __all__ = ["Sb3RecurrentSide"]
 ENVS = 8
 
 
-class Sb3RecurrentSide:
+class Sb3RecurrentSide(Sb3LearningSide):
     """A RecurrentPPO run that is measured in slices of whole updates: envs in this process, quick games' fastest way.
 
     One LSTM after a first layer, shared by policy and value, as Maple has it; horizon, epochs, minibatch and the
@@ -36,12 +34,10 @@ class Sb3RecurrentSide:
         c, net = config.ppo, config.net
         steps = max(1, c.horizon // ENVS)
         self.name = f"sb3-contrib RecurrentPPO, DummyVecEnv({ENVS}), n_steps {steps}, batch {c.minibatch}"
-        self._update_steps, self._minibatches = ENVS * steps, c.epochs / c.minibatch
-        self.updates_per_s: list[float] = []
-        self.env = DummyVecEnv(unmasked_envs(config, ENVS))
-        self.model = RecurrentPPO(
+        env = DummyVecEnv(unmasked_envs(config, ENVS))
+        model = RecurrentPPO(
             "MlpLstmPolicy",
-            self.env,
+            env,
             learning_rate=config.optimizer.learning_rate,
             n_steps=steps,
             batch_size=c.minibatch,
@@ -58,24 +54,8 @@ class Sb3RecurrentSide:
             seed=config.seed,
         )
         torch.set_num_threads(1)  # at this size its own threads only cost
-        self.model.learn(self._update_steps, reset_num_timesteps=False)
-
-    def __enter__(self) -> Sb3RecurrentSide:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.env.close()
-
-    def slice(self, seconds: float) -> float:
-        """Learn for whole updates until `seconds` have passed; returns steps a second."""
-        began, steps = time.perf_counter(), self.model.num_timesteps
-        while time.perf_counter() - began < seconds:
-            self.model.learn(total_timesteps=self._update_steps, reset_num_timesteps=False)
-        wall, done = time.perf_counter() - began, self.model.num_timesteps - steps
-        self.updates_per_s.append(done * self._minibatches / wall)
-        return float(done / wall)
+        super().__init__(env, model, ENVS * steps, c.epochs / c.minibatch)
+        model.learn(ENVS * steps, reset_num_timesteps=False)
 
 
 def _same_network(hidden: list[int], activation: str, core_width: int) -> dict[str, Any]:
