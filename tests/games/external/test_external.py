@@ -21,6 +21,7 @@ from tests.arena.playing import play
 from tests.games.external import envs
 
 HERE = "tests.games.external.envs"
+ODD = "tests.games.external.odd_envs"
 
 
 def external(name: str, **arguments: Any) -> ExternalGame:
@@ -200,10 +201,10 @@ def test_random_play_is_even_over_open_actions() -> None:
         (f"{HERE}:Wolk", {}, "has no 'Wolk'; did you mean 'Walk'"),
         (f"{HERE}:HERE", {}, "has no 'HERE'"),
         (f"{HERE}:Walk", {"masks": "none", "wide": 3}, "cannot be made with masks='none', wide=3"),
-        (f"{HERE}:no_env", {}, "makes a int; Maple plays gymnasium.Env"),
-        (f"{HERE}:Continuous", {}, "has Box actions; Maple plays Discrete"),
-        (f"{HERE}:Wide", {}, "has 8,000 combinations in its MultiDiscrete actions"),
-        (f"{HERE}:Words", {}, "has observations of Text"),
+        (f"{ODD}:no_env", {}, "makes a int; Maple plays gymnasium.Env"),
+        (f"{ODD}:Continuous", {}, "has Box actions; Maple plays Discrete"),
+        (f"{ODD}:Wide", {}, "has 8,000 combinations in its MultiDiscrete actions"),
+        (f"{ODD}:Words", {}, "has observations of Text"),
         ("CartPol-v1", {}, "Gymnasium has no env 'CartPol-v1' registered; did you mean 'CartPole-v1'"),
     ],
 )

@@ -12,7 +12,8 @@ from maple.core.step import Step
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.wargame.game import WargameGame
-from tests.games.wargame.slow_table import SlowGame, Squad, turned
+from tests.games.wargame.slow_pieces import Squad, turned
+from tests.games.wargame.slow_table import SlowGame
 
 END_REASONS = {1: "wipe_out", 2: "round_limit", 3: "step_cap"}
 
