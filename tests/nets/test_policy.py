@@ -11,6 +11,7 @@ from maple.core.sources import load_config
 from maple.core.step import Keys
 from maple.core.threads import Team
 from maple.nets.policy import IndexPolicy, OptionValue
+from maple.nets.q import IndexQ
 from maple.nets.sampling import sample_mask, sample_options
 from maple.nets.seen import Seen
 from maple.training.learners import Net, make_policy
@@ -69,6 +70,23 @@ def test_small_networks_choose_in_a_kernel_as_in_torch(activation: str, decision
     same = by_kernel.action == by_torch.action
     assert len(np.unique(by_torch.action)) > 5
     assert np.allclose(by_kernel.log_prob[same], by_torch.log_prob[same], atol=1e-4)
+    assert np.allclose(by_kernel.value, by_torch.value, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "more", [["dqn.quantiles=0"], ["dqn.quantiles=5"], ["dqn.dueling=false", "net.activation=tanh"]]
+)
+def test_small_q_networks_choose_in_a_kernel_as_in_torch(more: list[str], decisions: Decisions, team: Team) -> None:
+    policy = _policy(["algo=dqn", "dqn.policy=index", *more], decisions, team)
+    assert isinstance(policy, IndexQ)
+    policy.epsilon = 0.3
+    assert policy.small
+    by_kernel = policy.choose(decisions.view, decisions.keys, 5, False)
+    policy.small = False
+    by_torch = policy.choose(decisions.view, decisions.keys, 5, False)
+    assert (by_kernel.action == by_torch.action).mean() > 0.999  # two scores may be as good as equal
+    assert 0.1 < by_kernel.explored.mean() < 0.4
+    assert len(np.unique(by_torch.action)) > 5
     assert np.allclose(by_kernel.value, by_torch.value, atol=1e-5)
 
 

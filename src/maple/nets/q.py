@@ -9,6 +9,8 @@ legal ones. A distribution is given by its quantiles at equal steps, whose mean 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from maple.nets.noisy import NoisyLinear
 from maple.nets.policy import Choice, draw, layers
 from maple.nets.sampling import best_options, explore_mask, explore_options
 from maple.nets.seen import CHUNK, ROWS, Seen
+from maple.nets.small import choose_value, is_small, tower_arrays
 from maple.nets.sparse import SparseLayer
 
 __all__ = ["IndexQ", "OptionQ", "dueled"]
@@ -53,6 +56,7 @@ class IndexQ(nn.Module):
         self.first = SparseLayer(spec.observation, hidden[0], spec.energy)
         self.advantage = layers([*hidden, spec.actions * self.atoms], kind, linear)
         self.value = layers([*hidden, self.atoms], kind, linear) if dueling else None
+        self.small = not noisy and is_small(self.advantage, self.value or nn.Sequential())
 
     def forward(self, observation: NDArray[Any], mask: NDArray[np.bool_]) -> Tensor:
         """(n, A, atoms); what is not legal has no meaning."""
@@ -71,17 +75,33 @@ class IndexQ(nn.Module):
         """The best legal action for every row, or now and then another one if not `greedy`."""
         choice, epsilon = Choice.allocate(len(view), 1), 0.0 if greedy else self.epsilon
         first, second = draw(seed, keys, Purpose.EXPLORE, 0), draw(seed, keys, Purpose.EXPLORE, 1)
+        explore = self._by_kernel() if self.small and self.first.weight.device.type == "cpu" else self._by_torch
 
-        @torch.no_grad()
         def piece(lo: int, hi: int) -> None:
             observation, mask = self.seen.observation(view[lo:hi])
-            score, best = self(observation, mask).mean(2).cpu().numpy(), np.empty(hi - lo, np.int64)
-            explore_mask(score, mask, first[lo:hi], second[lo:hi], epsilon, choice.action[lo:hi], best)
+            score, best = np.empty((hi - lo, self.actions), np.float32), np.empty(hi - lo, np.int64)
+            draws = first[lo:hi], second[lo:hi]
+            explore(observation, mask, draws, epsilon, choice.action[lo:hi], best, score)
             choice.explored[lo:hi] = choice.action[lo:hi] != best
             choice.value[lo:hi, 0] = score[np.arange(hi - lo), best]
 
         self.seen.in_pieces(piece, np.ones(len(view), np.int64), ROWS)
         return choice
+
+    def _by_kernel(self) -> Callable[..., None]:
+        """Chooses with the weights as they are now."""
+        first = self.first.weight.detach().numpy(), self.first.bias.detach().numpy()
+        towers = tower_arrays(self.advantage), tower_arrays(self.value or self.advantage)
+        return partial(choose_value, first, *towers, self.value is not None, self.kind, self.atoms)
+
+    @torch.no_grad()
+    def _by_torch(
+        self, observation: NDArray[Any], mask: NDArray[np.bool_], draws: tuple[Any, Any], epsilon: float, *out: Any
+    ) -> None:
+        """The same on any device, with noise, and for wide layers. Writes out: action, the best one, scores."""
+        action, best, score = out
+        score[:] = self(observation, mask).mean(2).cpu().numpy()
+        explore_mask(score, mask, *draws, epsilon, action, best)
 
 
 class OptionQ(nn.Module):

@@ -14,14 +14,15 @@ from torch import nn
 
 from maple.core.kernels import fast_kernel
 from maple.nets.dense import activate
-from maple.nets.sampling import sample_mask
+from maple.nets.sampling import explore_mask, sample_mask
 from maple.nets.sparse import sum_bytes
 
-__all__ = ["choose_index", "is_small", "tower_arrays"]
+__all__ = ["choose_index", "choose_value", "is_small", "tower_arrays"]
 
 SMALL = 40_000  # weights of dense layers: beyond, torch's products win even with few rows
 
 _0 = np.float32(0)
+_1 = np.float32(1)
 
 
 def _linear(tower: nn.Sequential) -> list[nn.Linear]:
@@ -75,3 +76,36 @@ def choose_index(first, towers, kind, observation, mask, uniform, greedy, action
     logits = _through(x[:, :half].copy(), towers[0], kind)
     value[:] = _through(x[:, half:].copy(), towers[1], kind)[:, 0]
     sample_mask(logits, mask, uniform, greedy, action, log_prob)
+
+
+@fast_kernel
+def _scores(advantage, value, mask, atoms, score):
+    """Means of each action's atoms; with a value, over the mean of the legal ones and on top of it. Writes score."""
+    share = _1 / np.float32(atoms)
+    for i in range(score.shape[0]):
+        legal, total, base = _0, _0, _0
+        for a in range(score.shape[1]):
+            mean = _0
+            for k in range(atoms):
+                mean += advantage[i, a * atoms + k]
+            score[i, a] = mean * share
+            if mask[i, a]:
+                legal, total = legal + _1, total + score[i, a]
+        if value.shape[1]:
+            for k in range(atoms):
+                base += value[i, k]
+            base = base * share - total / legal
+        for a in range(score.shape[1]):
+            score[i, a] += base
+
+
+@fast_kernel
+def choose_value(first, advantage, value, dueling, kind, atoms, observation, mask, draws, epsilon, action, best, score):
+    """The best of the values of a first layer and one or two towers, or another. Writes action, best, score."""
+    weight, bias = first
+    x = np.empty((observation.shape[0], weight.shape[1]), np.float32)
+    sum_bytes(weight, bias, observation, False, x)
+    activate(kind, x)
+    alone = _through(x, value, kind) if dueling else np.empty((x.shape[0], 0), np.float32)
+    _scores(_through(x, advantage, kind), alone, mask, atoms, score)
+    explore_mask(score, mask, draws[0], draws[1], epsilon, action, best)
