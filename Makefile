@@ -14,10 +14,12 @@ train: setup ## train and evaluate an OFC agent (MINUTES=3, RUN=first)
 test: setup ## run the tests
 	@$(BIN)/python -m pytest
 
-check: setup ## format, lint, types, layers
+check: setup ## format, lint, types (here, on Windows, on macOS), layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --platform win32
+	@$(BIN)/mypy --platform darwin
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/check_bridge.py
 	@$(BIN)/python tools/describe_schema.py --check

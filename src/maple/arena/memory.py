@@ -26,10 +26,9 @@ class SharedBlock:
             self.handle = f"maple-{os.getpid()}-{id(self)}"
             self.buffer = mmap.mmap(-1, size, tagname=self.handle)
             return
-        memory = hasattr(os, "memfd_create") and not named_file
-        descriptor = os.memfd_create("maple") if memory else _unlinked_file()
+        descriptor = _unlinked_file() if named_file else _nameless_file()
         try:
-            os.posix_fallocate(descriptor, 0, size)  # now, for a page that is not there later ends the process
+            _reserve(descriptor, size)
         except OSError as error:
             os.close(descriptor)
             raise ConfigError(
@@ -50,6 +49,20 @@ class SharedBlock:
         if sys.platform == "win32":
             return mmap.mmap(-1, size, tagname=handle)
         return mmap.mmap(int(handle), size)
+
+
+def _nameless_file() -> int:
+    if sys.platform == "linux":
+        return os.memfd_create("maple")
+    return _unlinked_file()
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Have the pages now where that can be asked for: one that is not there later ends the process."""
+    if sys.platform in ("darwin", "win32"):
+        os.ftruncate(descriptor, size)
+    else:
+        os.posix_fallocate(descriptor, 0, size)
 
 
 def _unlinked_file() -> int:

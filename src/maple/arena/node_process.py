@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import select
 import struct
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from maple.arena.memory import SharedBlock
+from maple.arena.readers import Readers, open_readers
 from maple.core.errors import MapleError
 from maple.games.bridged import Program
 
@@ -44,7 +45,7 @@ class RefusedError(MapleError):
 
 def shared_memory_here() -> bool:
     """Whether memory can be shared by descriptor, which leaves nothing behind."""
-    return sys.platform == "linux" and hasattr(os, "memfd_create")
+    return sys.platform == "linux"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class NodeProcess:
     block: mmap.mmap | None
     errors: Any
     timeout_s: float
+    readers: Readers = field(default_factory=open_readers)  # of the answers
     lanes: dict[int, _Area] = field(default_factory=dict)
     ahead: dict[int, list[Wave]] = field(default_factory=dict)  # waves of other lanes than the one asked for
     notes: list[dict[str, Any]] = field(default_factory=list)
@@ -93,12 +95,11 @@ class NodeProcess:
         shared = transport == "shared" or (transport == "auto" and shared_memory_here())
         errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         if shared:
-            block_fd = os.memfd_create("maple-bridge")
-            os.ftruncate(block_fd, max(mmap.PAGESIZE, block_bytes))
-            block = mmap.mmap(block_fd, max(mmap.PAGESIZE, block_bytes))
+            shared_block = SharedBlock(max(mmap.PAGESIZE, block_bytes))
+            block = shared_block.buffer
             their_in, commands = os.pipe()
             answers, their_out = os.pipe()
-            ends = (their_in, their_out, block_fd)
+            ends = (their_in, their_out, *shared_block.descriptors)
             words = [*program.command, *(str(fd) for fd in ends)]
             # A session of its own: a Ctrl-C in the terminal is the owner's to answer, and then to end its processes.
             popen = subprocess.Popen(
@@ -109,8 +110,9 @@ class NodeProcess:
                 pass_fds=ends,
                 start_new_session=True,
             )
-            for fd in ends:
-                os.close(fd)
+            os.close(their_in)
+            os.close(their_out)
+            shared_block.close()
         else:
             words = [*program.command, "0", "1", "-1"]
             popen = subprocess.Popen(
@@ -120,6 +122,7 @@ class NodeProcess:
             assert popen.stdout is not None
             commands, answers, block = popen.stdin.fileno(), popen.stdout.fileno(), None
         process = NodeProcess(program, popen, commands, answers, block, errors, timeout_s)
+        process.readers.register(answers)
         process._send(CONFIGURE, 0, 0, json.dumps({"warm": warm_s, "rules": dict(program.rules)}).encode())
         return process
 
@@ -197,7 +200,7 @@ class NodeProcess:
     def _read(self, count: int, patience_s: float) -> bytearray:
         buffer, view = bytearray(count), 0
         while view < count:
-            if not select.select([self.answers], [], [], patience_s)[0]:
+            if not self.readers.ready(patience_s):
                 raise ProcessGoneError(f"a bridge process said nothing for {patience_s:g} s")
             chunk = os.read(self.answers, count - view)
             if not chunk:

@@ -6,7 +6,11 @@ in coming costs a core.
 
 from __future__ import annotations
 
-__all__ = ["Patience"]
+import os
+import sys
+import time
+
+__all__ = ["Patience", "let_others_run"]
 
 SHORT_S = 400e-6  # waits that usually take longer are slept through from the start
 MOST_S = 1e-3
@@ -26,3 +30,12 @@ class Patience:
     def waited(self, seconds: float) -> None:
         """A wait has taken so long, asleep or not."""
         self._usual_s += SHARE * (min(seconds, 10 * SHORT_S) - self._usual_s)
+
+
+if sys.platform == "win32":
+
+    def let_others_run() -> None:
+        """Give the core to whoever waits for it."""
+        time.sleep(0)
+else:
+    let_others_run = os.sched_yield

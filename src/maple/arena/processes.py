@@ -16,13 +16,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from select import select
 from typing import Any
 
 import psutil
 
 from maple.arena.child import FATAL, READY, TAKE
 from maple.arena.memory import SharedBlock
+from maple.arena.readers import open_readers
 from maple.core.errors import ConfigError, GameError
 from maple.perf import spans
 
@@ -55,6 +55,8 @@ class WorkerProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.commands, self.answers = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._readers = open_readers()
+        self._readers.register(self.answers)
         self._log = log
         self._reader = threading.Thread(target=self._keep_log, name=f"maple-log-{number}", daemon=True)
         self._reader.start()
@@ -81,7 +83,7 @@ class WorkerProcess:
 
     def is_ready(self) -> bool:
         """Whether it has made its envs; raises what it could not do."""
-        if not select([self.answers], [], [], 0)[0]:
+        if not self._readers.ready(0.0):
             return False
         code = os.read(self.answers, 1)
         if code == FATAL:

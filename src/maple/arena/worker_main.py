@@ -50,7 +50,7 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
     with span("build"):
         from maple.arena.board import AT, COMMANDS, DONE, PLAYED, Board
         from maple.arena.memory import SharedBlock
-        from maple.arena.patience import Patience
+        from maple.arena.patience import Patience, let_others_run
         from maple.games.external.spec import spec_of
     with span(IDLE):
         code = read_bytes(1)
@@ -71,14 +71,14 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
             done += 1
             control[DONE] = done
             os.write(answers, ENDED[half] if ended else bytes([half]))
-    clock, rest, play, patience = time.perf_counter, _rest(), host.play, Patience()
+    clock, play, patience = time.perf_counter, host.play, Patience()
     while True:
         began = clock()
         with span(IDLE):
             if control[COMMANDS] == done:
                 until = began + patience.limit_s()
                 while control[COMMANDS] == done and clock() < until:
-                    rest()
+                    let_others_run()
             code = os.read(0, 1)  # a system call, not the counter alone, is what makes the actions visible here
         if not code:
             return
@@ -90,10 +90,6 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
             control[PLAYED] += int(1e9 * (clock() - called))
             control[DONE] = done
             os.write(answers, ENDED[code[0]] if ended else code)
-
-
-def _rest() -> Any:
-    return os.sched_yield if sys.platform != "win32" else lambda: time.sleep(0)
 
 
 if __name__ == "__main__":

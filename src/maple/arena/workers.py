@@ -10,13 +10,11 @@ and the next games begin; Steps meanwhile go on without these tables.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from math import isfinite
-from select import POLLIN, poll
 from typing import Any
 
 import numpy as np
@@ -26,8 +24,9 @@ from maple.arena.board import AT, COMMANDS, DONE, LINE, PLAYED, Board, Ledger
 from maple.arena.child import FATAL
 from maple.arena.host import env_seed
 from maple.arena.memory import SharedBlock
-from maple.arena.patience import Patience
+from maple.arena.patience import Patience, let_others_run
 from maple.arena.processes import Keeper, Watch, WorkerProcess
+from maple.arena.readers import open_readers
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
@@ -88,7 +87,7 @@ class WorkerArena:
         self._any_ended = [False] * self.halves
         self._late: set[int] = set()  # whom Steps do not wait for, until they answer
         self._turn, self._begun = 0, False
-        self._poller = poll()
+        self._readers = open_readers()
         self._at_descriptor: dict[int, int] = {}
         self._deaths = np.zeros(workers, np.int64)
         self.lost_workers = 0
@@ -99,7 +98,6 @@ class WorkerArena:
         self._patience = Patience()
         self._row_bytes = 8 * game.spec.view + 8  # of a decision in shared memory: what is seen, reward, action
         self._crowded = workers >= available_cores()  # who looks for an answer then takes a core from whom it waits for
-        self._yield = os.sched_yield if sys.platform != "win32" else lambda: time.sleep(0)
         self._task = self._describe_task(game)
         self._keeper = Keeper(self._start, workers, spares, self._look_after)
 
@@ -223,7 +221,7 @@ class WorkerArena:
             tickets[number] = half + 1
             self._pending[half].add(number)
         self._process[number] = process
-        self._poller.register(process.answers, POLLIN)
+        self._readers.register(process.answers)
         self._at_descriptor[process.answers] = number
         ranges = [[int(lo), int(hi)] for lo, hi in self._ranges[number]]
         slot = {"number": number, "ranges": ranges, "first_table": self._first, "tables_per_deal": self._per_deal}
@@ -235,7 +233,7 @@ class WorkerArena:
         clock, control = time.perf_counter, self._control
         began = clock()
         if self._crowded:
-            self._look(20)
+            self._look(0.02)
         until = clock() + self._patience.limit_s()
         while True:
             for number in tuple(pending):
@@ -246,7 +244,7 @@ class WorkerArena:
             if clock() > until:
                 self._sleep_until_enough(pending)
                 break
-            self._yield()
+            let_others_run()
         self._patience.waited(clock() - began)
         if pending:
             self._look(0)
@@ -259,14 +257,14 @@ class WorkerArena:
     def _sleep_until_enough(self, pending: set[int]) -> None:
         first, clock = 0.0, time.perf_counter
         while not self._enough(pending):
-            self._look(20)
+            self._look(0.02)
             first = first or (clock() if len(pending) < self.workers else 0.0)
             if first and clock() - first > self._grace_s:
                 self._late |= pending
 
-    def _look(self, wait_ms: int) -> None:
+    def _look(self, wait_s: float) -> None:
         """Take the answers that have come, or come within a moment; fill places that are free."""
-        for descriptor, _ in self._poller.poll(wait_ms):
+        for descriptor in self._readers.ready(wait_s):
             self._collect(self._at_descriptor[descriptor])
         if None in self._process:
             self._fill()
@@ -294,7 +292,7 @@ class WorkerArena:
         how = process.how_it_ended()
         repeats = self._what_repeats(number)
         self._log(f"{process.name} (pid {process.pid}) {how} {repeats}; its {len(self._tables[number])} games are lost")
-        self._poller.unregister(process.answers)
+        self._readers.unregister(process.answers)
         process.close()
         self._process[number] = None
         for pending in self._pending:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from typing import Any
 
@@ -79,7 +80,10 @@ class BurnEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
             case 0:
                 os._exit(9)
             case 1:
-                os.kill(os.getpid(), signal.SIGKILL)
+                if sys.platform == "win32":
+                    os.kill(os.getpid(), signal.SIGTERM)
+                else:
+                    os.kill(os.getpid(), signal.SIGKILL)
             case 2:
                 os.kill(os.getpid(), signal.SIGSEGV)
             case _:

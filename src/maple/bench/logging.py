@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -33,7 +34,10 @@ Log = Callable[[dict[str, float], int], None]  # a record and the step it belong
 @contextmanager
 def _console() -> Iterator[Log]:
     """Lines to a terminal; somebody reads them at the other end, as a terminal does."""
-    reader, writer = os.openpty()
+    if sys.platform == "win32":
+        reader, writer = os.pipe()
+    else:
+        reader, writer = os.openpty()
 
     def read_all() -> None:
         while True:

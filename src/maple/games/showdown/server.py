@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from types import TracebackType
@@ -66,6 +67,9 @@ class LocalServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._server.poll() is None:
-            os.killpg(self._server.pid, signal.SIGKILL)  # the server and the processes it started
+            if sys.platform == "win32":
+                self._server.kill()
+            else:
+                os.killpg(self._server.pid, signal.SIGKILL)  # the server and the processes it started
             self._server.wait()
         self._log.close()

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import pairwise, zip_longest
-from selectors import EVENT_READ, DefaultSelector
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from maple.arena.child import FATAL
 from maple.arena.host import env_seed
 from maple.arena.memory import SharedBlock
 from maple.arena.processes import Keeper, Watch, WorkerProcess
+from maple.arena.readers import open_readers
 from maple.core.config import Config
 from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
@@ -77,7 +77,8 @@ class Fleet:
         self._done = [0] * self._actors  # blocks that each has written
         self._first = self._given = -1  # the first block, and the next to ask for
         self._versions: dict[int, int] = {}  # of the blocks that were asked for
-        self._selector = DefaultSelector()
+        self._readers = open_readers()
+        self._at_descriptor: dict[int, int] = {}
         self.lost_actors = 0
         limits = config.workers
         self._watch, self._max_deaths = Watch(limits.step_limit_s, limits.memory_mb), limits.max_deaths
@@ -157,10 +158,9 @@ class Fleet:
             for number, process in enumerate(self._process):
                 self._process[number] = None
                 if process is not None:
-                    self._selector.unregister(process.answers)
+                    self._readers.unregister(process.answers)
                     process.close()
             self._keeper.close()
-        self._selector.close()
         self._shared.close()
 
     def __enter__(self) -> Fleet:
@@ -183,7 +183,8 @@ class Fleet:
         """Give an actor's tables to a process."""
         self._blocks.control[actor] = 0
         self._process[actor] = process
-        self._selector.register(process.answers, EVENT_READ, actor)
+        self._readers.register(process.answers)
+        self._at_descriptor[process.answers] = actor
         lo, hi = self._cuts[actor : actor + 2]
         games = self._reached[lo:hi].tolist() if lost else None
         horizon = self._horizon(actor)
@@ -200,8 +201,8 @@ class Fleet:
 
     def _look(self) -> None:
         """Take the answers that have come, or come within a moment; fill places that are free."""
-        for key, _ in self._selector.select(LOOK_S):
-            self._hear(key.data)
+        for descriptor in self._readers.ready(LOOK_S):
+            self._hear(self._at_descriptor[descriptor])
         free = [actor for actor, process in enumerate(self._process) if process is None]
         for actor in free:
             spare = self._keeper.spare(wanted=len(free))
@@ -231,7 +232,7 @@ class Fleet:
         how, repeats = process.how_it_ended(), self._what_repeats(actor)
         lo, hi = self._cuts[actor : actor + 2]
         self._log(f"{process.name} (pid {process.pid}) {how} {repeats}; its {hi - lo} games are lost")
-        self._selector.unregister(process.answers)
+        self._readers.unregister(process.answers)
         process.close()
         self._process[actor] = None
         self.lost_actors += 1
