@@ -7,10 +7,9 @@ breaks its contract ends the run, with a sentence that names what repeats it.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from operator import call
 from typing import Any
 
 import numpy as np
@@ -87,10 +86,10 @@ class Host:
     def take(self, board: Board, tables: list[int], first_table: int, tables_per_deal: int, at: Any) -> None:
         """Play these tables from now on; every one begins the game that the board says.
 
-        `at`, of one number, tells whoever watches which table is being played.
+        `at`, of one number, tells whoever watches which table is being played, if anybody does.
         """
         self._board, self._first, self._per_deal = board, first_table, tables_per_deal
-        self._at = at
+        self._at, self._watched = [0] if at is None else at, at is not None
         self._deaths = dict.fromkeys(tables, 0)
         self._place_of = {table: place for place, table in enumerate(tables)}
         self._singles: dict[int, SingleTable] = {}
@@ -131,22 +130,23 @@ class Host:
 
     def _play_single(self, lo: int, hi: int) -> bool:
         """One seat a table: all that can wait until the batch is played does, for a step has about a microsecond."""
-        at, own = self._at, self._range(lo, hi)
+        own = self._range(lo, hi)
         seen, rewards, infos = list[Any](), list[float](), list[Any]()
         see, earn, note = seen.append, rewards.append, infos.append if self._wants_info else None
         last: list[tuple[int, Any, float, bool]] = []
         over: set[int] = set()
-        for table, step, action in zip(range(lo, hi), own.steps, own.action.tolist(), strict=True):
-            at[0] = table
+        actions = self._named(lo, own.action.tolist()) if self._watched else own.action.tolist()
+        for step, action in zip(own.steps, actions, strict=True):
             try:
                 observation, reward, terminated, truncated, info = step(action)
             except Exception:  # an env may raise anything; it loses its own table only
+                table = lo + len(seen)
                 self._lose(table, traceback.format_exc())
                 over.add(table)
                 observation, reward, info = None, 0.0, None
             else:
                 if terminated or truncated:
-                    last.append((table, observation, reward, terminated))
+                    last.append((lo + len(seen), observation, reward, terminated))
                     reward = 0.0
             see(observation)
             earn(reward)
@@ -156,7 +156,7 @@ class Host:
             table = lo + next(k for k, reward in enumerate(rewards) if not isfinite(reward))
             self._refuse_reward(table, rewards[table - lo])
         for table, observation, reward, terminated in last:
-            at[0] = table
+            self._at[0] = table
             self._end_single(self._singles[table], table, reward, terminated, observation)
             over.add(table)
         if over:
@@ -168,6 +168,13 @@ class Host:
             self._write_each(lo, seen, infos or [None] * (hi - lo), over)
             self._check_finite(lo, hi)
         return bool(over)
+
+    def _named(self, lo: int, actions: list[int]) -> Iterator[int]:
+        """The actions; whoever watches is told at which table each is played."""
+        at = self._at
+        for table, action in enumerate(actions, lo):
+            at[0] = table
+            yield action
 
     def _range(self, lo: int, hi: int) -> _Range:
         if (lo, hi) not in self._ranges:
@@ -184,7 +191,7 @@ class Host:
             )
         return self._ranges[lo, hi]
 
-    def _write_together(self, own: _Range, lo: int, seen: list[Any], infos: list[Any], over: set[int]) -> bool:
+    def _write_together(self, own: _Range, lo: int, seen: list[Any], infos: Sequence[Any], over: set[int]) -> bool:
         """Write all rows at once, a third of what it costs one by one; False where something is not as it should be."""
         try:
             for table in over:  # their next games began, and are written already
@@ -195,17 +202,18 @@ class Host:
             if own.mask_rows is None:
                 return True
             own.mask_rows[:] = masks = _together(self._masks_of(own, lo, infos, over), own.mask_rows)
+            if bytes(masks.shape[1]) not in masks.tobytes():
+                return True  # no row can be all zeros
             return 0 not in np.logical_or.reduce(masks, axis=1).tobytes()
         except Exception:  # whatever it was, the slow way meets it again and knows whose it is
             return False
 
-    def _masks_of(self, own: _Range, lo: int, infos: list[Any], over: set[int]) -> list[Any]:
+    def _masks_of(self, own: _Range, lo: int, infos: Sequence[Any], over: set[int]) -> list[Any]:
         if self.plan.mask_from != "info":
-            return list(map(call, own.masks))
+            return [mask() for mask in own.masks]
         assert own.mask_rows is not None
-        for table in over:
-            infos[table - lo] = {MASK: own.mask_rows[table - lo].copy()}
-        return [info[MASK] for info in infos]
+        rows = own.mask_rows
+        return [rows[k].copy() if lo + k in over else info[MASK] for k, info in enumerate(infos)]
 
     def _write_each(self, lo: int, seen: Sequence[Any], infos: Sequence[Any], over: set[int]) -> None:
         """Write the rows one by one; an env whose masks cannot be had loses its game."""

@@ -41,7 +41,7 @@ class SerialArena:
         self._board = Board(bytearray(Board.size(game.spec, tables, 1)), game.spec, tables, 1)
         self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
         self._host = host or Host(game.spec.name, game.settings.model_dump(), tables, seed, max_deaths, log)
-        self._host.take(self._board, list(range(tables)), first_table, tables_per_deal, [0] if at is None else at)
+        self._host.take(self._board, list(range(tables)), first_table, tables_per_deal, at)
         self._begun = self._any_ended = False
 
     def recv(self) -> Step:
