@@ -9,9 +9,11 @@ from maple.bench.faults import bench_faults
 
 def test_every_side_is_measured() -> None:
     (found,) = bench_arena([0.0], envs=4, workers=1, peers=False, seconds=0.2, tell=lambda _: None)
-    assert {"maple", "auto", "serial", "unmasked"} <= found.keys()
-    assert all(found[side]["steps_per_s"] > 0 for side in ("maple", "auto", "serial", "unmasked"))
-    assert {"maple_over_serial", "maple_over_unmasked", "auto_over_serial"} == found["ratios"].keys()
+    sides = {"maple", "auto", "serial", "limit", "unmasked"}
+    assert sides <= found.keys()
+    assert all(found[side]["steps_per_s"] > 0 for side in sides)
+    ratios = {"maple_over_serial", "maple_over_limit", "maple_over_unmasked", "auto_over_serial"}
+    assert ratios == found["ratios"].keys()
 
 
 def test_faults_leave_nothing_behind() -> None:

@@ -15,8 +15,7 @@ from maple.arena.child import READY, TAKE, begin_life, give_up, read_bytes, read
 
 __all__ = ["ENDED", "main"]
 
-# Commands are the numbers of halves, bytes 0 and 1; answers the same,
-ENDED = (b"\x02", b"\x03")  # or these where a game has ended
+ENDED = 0x80  # commands are the numbers of parts, a byte each; answers the same, with this where a game has ended
 
 
 def main() -> None:
@@ -70,7 +69,7 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
             ended = host.begin(lo, hi)
             done += 1
             control[DONE] = done
-            os.write(answers, ENDED[half] if ended else bytes([half]))
+            os.write(answers, bytes([half | ENDED if ended else half]))
     clock, play, patience = time.perf_counter, host.play, Patience()
     while True:
         began = clock()
@@ -89,7 +88,7 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
             done += 1
             control[PLAYED] += int(1e9 * (clock() - called))
             control[DONE] = done
-            os.write(answers, ENDED[code[0]] if ended else code)
+            os.write(answers, bytes([code[0] | ENDED]) if ended else code)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from maple.arena.memory import SharedBlock
 from maple.arena.patience import Patience, let_others_run
 from maple.arena.processes import Keeper, Watch, WorkerProcess
 from maple.arena.readers import open_readers
+from maple.arena.worker_main import ENDED
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
@@ -280,12 +281,12 @@ class WorkerArena:
         elif code == FATAL:
             raise GameError(process.last_words())
         else:
-            half = code[0] % 2
+            half = code[0] & ~ENDED
             self._pending[half].discard(number)
             self._late.discard(number)
             if number in self._died_at:
                 self.replaced_s.append(time.perf_counter() - self._died_at.pop(number))
-            self._any_ended[half] |= code[0] >= 2
+            self._any_ended[half] |= code[0] >= ENDED
 
     def _bury(self, number: int, process: WorkerProcess) -> None:
         """A worker is dead: its games are lost, its place is free."""

@@ -1,4 +1,7 @@
-"""Arenas for envs of the user's own: workers, `auto`, a plain loop and peers on the same env, interleaved."""
+"""Arenas for envs of the user's own: workers, `auto`, a plain loop and peers on the same env, interleaved.
+
+As many plain loops at once as there are workers, which share nothing, show what the cores themselves could do.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,10 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Protocol
 
-import numpy as np
-
 from maple.arena.base import Arena
 from maple.arena.choose import choose_workers, external_arena, step_cost_s
-from maple.bench.burn import BurnEnv, rounds_per_us
+from maple.bench.burn import rounds_per_us
+from maple.bench.loops import Closing, PlainLoops, SerialLoop
 from maple.bench.measure import machine, ratio_interval
 from maple.core.cores import available_cores
 from maple.games import make_game
@@ -37,22 +39,7 @@ class Side(Protocol):
         """Play for `seconds`; returns env steps a second."""
 
 
-class _Closing:
-    """Sides are closed at the end."""
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End what the side started."""
-
-
-class ArenaSide(_Closing):
+class ArenaSide(Closing):
     """A Maple arena; every decision takes the first action that its mask leaves open."""
 
     def __init__(self, arena: Arena) -> None:
@@ -72,47 +59,6 @@ class ArenaSide(_Closing):
         self._arena.close()
 
 
-class SerialLoop(_Closing):
-    """The loop that a user would write: one process, the same arrays, which are all that a learner needs of a step."""
-
-    def __init__(self, envs: int, **arguments: Any) -> None:
-        self._envs = [BurnEnv(**arguments) for _ in range(envs)]
-        self._masked = arguments["masks"] == "method"
-        found = [env.reset(seed=seed)[0] for seed, env in enumerate(self._envs)]
-        self._observation = np.stack(found)
-        self._reward = np.zeros(envs, np.float32)
-        self._terminated, self._truncated = np.zeros(envs, np.bool_), np.zeros(envs, np.bool_)
-        self._game, self._decision = np.zeros(envs, np.int64), np.zeros(envs, np.int32)
-        self._score = np.zeros(envs)
-        self._mask = np.ones((envs, 8), np.bool_)
-
-    def slice(self, seconds: float) -> float:
-        """Play for `seconds`."""
-        rows, began = 0, time.perf_counter()
-        while (passed := time.perf_counter() - began) < seconds:
-            action = self._mask.argmax(axis=1)
-            for i, env in enumerate(self._envs):
-                observation, reward, terminated, truncated, _ = env.step(int(action[i]))
-                if terminated or truncated:
-                    observation, _ = env.reset(seed=int(self._game[i]))
-                    self._finish(i, reward)
-                self._observation[i] = observation
-                self._reward[i] = reward
-                self._terminated[i], self._truncated[i] = terminated, truncated
-                if self._masked:
-                    self._mask[i] = env.action_masks()
-            self._score += self._reward
-            self._decision += 1
-            rows += len(self._envs)
-        return rows / passed
-
-    def _finish(self, i: int, reward: float) -> None:
-        """Keep the figures of a game that has ended; the next one begins."""
-        self.figures = (int(self._decision[i]) + 1, float(self._score[i]) + reward)
-        self._game[i] += 1
-        self._decision[i], self._score[i] = -1, 0.0
-
-
 def _sides(envs: int, workers: int, rounds: int, masks: str, peers: bool) -> dict[str, Callable[[], Any]]:
     arguments = {"rounds": rounds, "masks": masks}
 
@@ -125,6 +71,7 @@ def _sides(envs: int, workers: int, rounds: int, masks: str, peers: bool) -> dic
         "maple": lambda: arena(workers),
         "auto": lambda: arena("auto"),
         "serial": lambda: SerialLoop(envs, **arguments),
+        "limit": lambda: PlainLoops(envs, workers, **arguments),
     }
     if masks == "method":
         sides["unmasked"] = lambda: ArenaSide(_unmasked(envs, workers, rounds))
