@@ -20,27 +20,22 @@ LONG_S = 200e-6  # a part of the tables that takes a worker longer is long besid
 GAIN = 1.1  # workers have to promise this much before they are tried, and to keep it before they are taken
 MEASURE_S = 0.2
 TRIAL_LIMIT_S = 5.0  # for a step of the trial
-TRY_S, TURNS = 0.1, 3
+TRY_S, TURNS = 0.1, 5
 
 
-def _round_s(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: float) -> float:
-    """What a step of one table takes in an arena: the median of rounds of random play."""
-    return float(np.median(_play(arena, game, seconds)))
-
-
-def _play(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: float) -> list[float]:
-    """Rounds of random play: what a step of one table took in each."""
-    clock, rounds, bot = time.perf_counter, list[float](), game.bot("random")
+def _play(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: float) -> tuple[int, float]:
+    """Rounds of random play: how many, and what a step of one table took, with all that there is to it."""
+    clock, rounds, rows, bot = time.perf_counter, 0, 0, game.bot("random")
     step, began = arena.recv(), clock()
-    while len(rounds) < 4 or clock() - began < seconds:
+    while rounds < 4 or clock() - began < seconds:
         action = np.empty(len(step.keys), np.int32)
         bot(step.view, 0, step.keys, action, 0, len(action))
-        started = clock()
         arena.send(action)
+        rounds, rows = rounds + 1, rows + len(action)
         step = arena.recv()
-        rounds.append((clock() - started) / max(1, len(action)))
+    passed = clock() - began
     arena.send(np.zeros(len(step.keys), np.int32) + step.mask.argmax(axis=1))
-    return rounds
+    return rounds, passed / max(1, rows)
 
 
 def step_cost_s(game: ExternalGame, seconds: float = MEASURE_S) -> float | None:
@@ -50,10 +45,10 @@ def step_cost_s(game: ExternalGame, seconds: float = MEASURE_S) -> float | None:
     """
     try:
         with WorkerArena(game, 4, 0, workers=1, halves=1, spares=0, step_limit_s=TRIAL_LIMIT_S, max_deaths=0) as arena:
-            _round_s(arena, game, seconds / 4)  # warm-up
+            _play(arena, game, seconds / 4)  # warm-up
             before = arena.played_s[0]
-            rounds = len(_play(arena, game, seconds)) + 1  # and the one that goes on
-            return (arena.played_s[0] - before) / (4 * rounds)
+            rounds, _ = _play(arena, game, seconds)
+            return (arena.played_s[0] - before) / (4 * (rounds + 1))  # and the one that goes on
     except GameError:
         return None
 
@@ -76,13 +71,13 @@ def choose_halves(cost_s: float, tables: int, workers: int, cores: int) -> int:
 
 
 def _gain(game: ExternalGame, tables: int, workers: int, halves: int) -> float:
-    """How many times faster workers are than the plain loop, tried out in turns."""
+    """How many times faster workers are than the plain loop, tried out in turns; the first is warm-up."""
     ratios = []
     shared = WorkerArena(game, tables, 0, workers=workers, halves=halves, spares=0)
     with SerialArena(game, tables, 0) as serial, shared:
-        for _ in range(TURNS):
-            ratios.append(_round_s(serial, game, TRY_S) / _round_s(shared, game, TRY_S))
-    return float(np.median(ratios))
+        for _ in range(1 + TURNS):
+            ratios.append(_play(serial, game, TRY_S)[1] / _play(shared, game, TRY_S)[1])
+    return float(np.median(ratios[1:]))
 
 
 def external_arena(

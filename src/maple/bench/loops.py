@@ -78,10 +78,13 @@ class PlainLoops(Closing):
     def __init__(self, envs: int, processes: int, **arguments: Any) -> None:
         spawn, shares = get_context("spawn"), [envs * k // processes for k in range(processes + 1)]
         self._lines: list[Connection] = []
+        self._processes = []
         for lo, hi in pairwise(shares):
             ours, theirs = spawn.Pipe()
-            spawn.Process(target=_serve, args=(theirs, hi - lo, arguments), daemon=True).start()
+            process = spawn.Process(target=_serve, args=(theirs, hi - lo, arguments), daemon=True)
+            process.start()
             theirs.close()
+            self._processes.append(process)
             self._lines.append(ours)
         for line in self._lines:
             line.recv()  # it has made its envs
@@ -94,8 +97,9 @@ class PlainLoops(Closing):
 
     def close(self) -> None:
         """End the processes."""
-        for line in self._lines:
+        for line, process in zip(self._lines, self._processes, strict=True):
             line.close()
+            process.join()
 
 
 def _serve(line: Connection, envs: int, arguments: dict[str, Any]) -> None:
