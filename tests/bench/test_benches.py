@@ -12,6 +12,7 @@ from maple.bench.inference import bench_inference
 from maple.bench.logging import LEVELS, bench_logging
 from maple.bench.peers.sb3 import ENVS, STEPS, Sb3Side
 from maple.bench.peers.sb3_dqn import Sb3DqnSide
+from maple.bench.peers.sb3_ppo import Sb3PpoSide
 from maple.bench.profiler import bench_profiler
 from maple.bench.replay import bench_replay
 from maple.bench.roofline import bench_roofline
@@ -19,6 +20,7 @@ from maple.bench.strength import bench_strength
 from maple.bench.suites import run_suites
 from maple.bench.train import MapleSide, bench_train
 from maple.core.config import Config
+from maple.core.errors import ConfigError
 from maple.core.sources import load_config
 from maple.games import entry
 
@@ -122,3 +124,24 @@ def test_dqn_is_measured_beside_sb3() -> None:
     found = bench_train(config, 1.0, partial(Sb3DqnSide, config))
     assert found["updates_ratio"] > 0
     assert found["peer"]["update_ratio"] == pytest.approx(found["maple"]["update_ratio"], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("env", "algorithm"), [("CartPole-v1", "PPO"), ("tests.games.external.envs:Walk", "MaskablePPO")]
+)
+def test_ppo_on_an_env_of_ones_own_is_measured_beside_sb3(env: str, algorithm: str) -> None:
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    settings = ["algo=ppo", "tables=16", "net.hidden=[16]", "ppo.horizon=256", "ppo.minibatch=64", "workers.count=0"]
+    config = load_config(env, settings=settings, defaults=entry(env).defaults)
+    found = bench_train(config, 1.0, partial(Sb3PpoSide, config))
+    assert found["ratio"] > 0
+    assert found["peer"]["name"].startswith(f"{algorithm}, ")
+    assert found["peer"]["update_ratio"] == pytest.approx(found["maple"]["update_ratio"], rel=0.05)
+
+
+def test_envs_that_sb3_cannot_play_are_refused_in_a_sentence() -> None:
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    env = "tests.games.external.envs:Nim"
+    config = load_config(env, settings=["algo=ppo"], defaults=entry(env).defaults)
+    with pytest.raises(ConfigError, match="plays envs with one seat and masks by action_masks"):
+        Sb3PpoSide(config)

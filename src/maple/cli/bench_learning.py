@@ -15,6 +15,7 @@ from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption
 from maple.cli.output import notes, print_json
 from maple.cli.sitting import compile_kernels
 from maple.core.errors import ConfigError, nearest
+from maple.games import is_external
 
 __all__ = ["actors", "league", "replay", "train"]
 
@@ -46,7 +47,7 @@ def train(
     - `maple bench train ofc --peer sb3 --recipe same`
     - `maple bench train ofc --peer sb3 --recipe best`
     - `maple bench train ofc --algo afterstate`
-    - `maple bench train CartPole-v1 --algo dqn --peer sb3` (the same network, batch and update ratio)
+    - `maple bench train CartPole-v1 --peer sb3` (the same network and recipe), also with `--algo dqn`
     - `maple bench train CartPole-v1 --set net.core=lstm --peer sb3-recurrent` (the same network and recipe)
     - `maple bench train showdown --peer bridge` (the same tables and processes with a random policy)
     """
@@ -71,6 +72,10 @@ def train(
         from maple.bench.peers.sb3_dqn import Sb3DqnSide
 
         make_peer = partial(Sb3DqnSide, config)
+    elif peer == "sb3" and is_external(config.name):
+        from maple.bench.peers.sb3_ppo import Sb3PpoSide
+
+        make_peer = partial(Sb3PpoSide, config)
     elif peer == "sb3":
         from maple.bench.peers.sb3 import Sb3Side
 

@@ -7,13 +7,12 @@ from typing import Any
 import torch
 
 from maple.bench.peers.sb3_dqn import unmasked_envs
+from maple.bench.peers.sb3_ppo import ENVS, ppo_recipe
 from maple.bench.peers.sb3_side import NEEDED, Sb3LearningSide
 from maple.core.config import Config
 from maple.core.errors import ConfigError, MissingExtraError
 
 __all__ = ["Sb3RecurrentSide"]
-
-ENVS = 8
 
 
 class Sb3RecurrentSide(Sb3LearningSide):
@@ -31,31 +30,16 @@ class Sb3RecurrentSide(Sb3LearningSide):
             from stable_baselines3.common.vec_env import DummyVecEnv
         except ImportError:
             raise MissingExtraError(NEEDED) from None
-        c, net = config.ppo, config.net
-        steps = max(1, c.horizon // ENVS)
-        self.name = f"sb3-contrib RecurrentPPO, DummyVecEnv({ENVS}), n_steps {steps}, batch {c.minibatch}"
+        net, recipe = config.net, ppo_recipe(config, ENVS)
+        steps = ENVS * recipe["n_steps"]
+        batch = f"n_steps {recipe['n_steps']}, batch {config.ppo.minibatch}"
+        self.name = f"sb3-contrib RecurrentPPO, DummyVecEnv({ENVS}), {batch}"
         env = DummyVecEnv(unmasked_envs(config, ENVS))
-        model = RecurrentPPO(
-            "MlpLstmPolicy",
-            env,
-            learning_rate=config.optimizer.learning_rate,
-            n_steps=steps,
-            batch_size=c.minibatch,
-            n_epochs=c.epochs,
-            gamma=c.gamma,
-            gae_lambda=c.lam,
-            clip_range=c.clip,
-            ent_coef=c.entropy,
-            vf_coef=c.value_weight,
-            max_grad_norm=c.max_grad_norm,
-            normalize_advantage=c.normalize_advantage,
-            policy_kwargs=_same_network(net.hidden, net.activation, net.core_width),
-            device="cpu",
-            seed=config.seed,
-        )
+        network = _same_network(net.hidden, net.activation, net.core_width)
+        model = RecurrentPPO("MlpLstmPolicy", env, policy_kwargs=network, **recipe)
         torch.set_num_threads(1)  # at this size its own threads only cost
-        super().__init__(env, model, ENVS * steps, c.epochs / c.minibatch)
-        model.learn(ENVS * steps, reset_num_timesteps=False)
+        super().__init__(env, model, steps, config.ppo.epochs / config.ppo.minibatch)
+        model.learn(steps, reset_num_timesteps=False)
 
 
 def _same_network(hidden: list[int], activation: str, core_width: int) -> dict[str, Any]:
