@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from maple.core.errors import ConfigError, nearest
+from maple.core.yaml_file import read_yaml
 
 __all__ = [
     "ActorConfig",
@@ -36,6 +37,7 @@ __all__ = [
     "known_keys",
     "preset_names",
     "preset_settings",
+    "settings_of",
     "user_presets",
     "validated",
 ]
@@ -318,13 +320,12 @@ def preset_settings(name: str, game: str) -> dict[str, Any]:
         if path.suffix == ".yaml" or name.endswith(".yml") or name not in known:
             raise ConfigError(f"there is no preset {name!r}; {nearest(name, known)}")
         path = Path(str(resources.files("maple.presets") / f"{name}.yml"))
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, ValueError, yaml.YAMLError):
-        raise ConfigError(f"preset {path} cannot be read; it has to be YAML") from None
-    if not isinstance(tree, dict):
-        raise ConfigError(f"preset {path} has no settings; write them as `key: value`, a line each")
-    return tree
+    return settings_of(path)
+
+
+def settings_of(path: Path) -> dict[str, Any]:
+    """The settings in a YAML file."""
+    return read_yaml(path, ConfigError, "settings", "write settings as `key: value`, a line each")
 
 
 def assign(tree: dict[str, Any], key: str, text: str) -> None:

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from maple.core.config import Config, assign, flat, known_keys, preset_settings, validated
+from maple.core.config import Config, assign, flat, known_keys, preset_settings, settings_of, validated
 from maple.core.errors import ConfigError, nearest
 
-__all__ = ["ENVIRONMENT", "Sourced", "from_environment", "from_file", "gather", "load_config"]
+__all__ = ["ENVIRONMENT", "Sourced", "from_environment", "gather", "load_config"]
 
 PREFIX = "MAPLE_"
 # Variables with Maple's prefix that are not settings of a run.
@@ -57,21 +55,6 @@ class Sourced:
         return self.source.get(key, "default")
 
 
-def from_file(path: Path) -> dict[str, Any]:
-    """The settings of a YAML file."""
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}; give --config a YAML file") from None
-    except (ValueError, yaml.YAMLError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = f", line {line + 1}" if line is not None else ""
-        raise ConfigError(f"{path}{where} is not YAML; write settings as `key: value`, a line each") from None
-    if not isinstance(tree, dict):
-        raise ConfigError(f"{path} has no settings; write them as `key: value`, a line each")
-    return tree
-
-
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Settings by dotted key: MAPLE_PPO__CLIP=0.1 is ppo.clip=0.1, and some names of other programs are understood."""
     found = {}
@@ -111,7 +94,7 @@ def gather(
     if preset is not None:
         layers.append((f"preset {preset}", preset_settings(preset, name)))
     if file is not None:
-        layers.append((str(file), from_file(file)))
+        layers.append((str(file), settings_of(file)))
     layers.append(("environment", _tree(from_environment(environment or {}))))
     layers.append(("--set", _tree(dict(map(_pair, settings or [])))))
     layers.append(("flag", {key: value for key, value in (flags or {}).items() if value is not None}))

@@ -123,7 +123,7 @@ def test_a_mistake_names_the_file_the_key_and_what_is_allowed(
 def test_broken_yaml_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "mine.yml"
     path.write_text("about: fine\nrows: [unclosed\nmore: x: y\n")
-    with pytest.raises(GameError, match=r"mine.yml, line \d: this is not YAML"):
+    with pytest.raises(GameError, match=r"mine.yml, line \d is not YAML"):
         wargame(maps=[str(path)])
 
 

@@ -12,10 +12,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from maple.core.errors import GameError, nearest
+from maple.core.yaml_file import read_yaml
 
 __all__ = [
     "CELLS",
@@ -273,16 +273,8 @@ def _read(kind: str, name: str, model: type[_Model]) -> _Model:
         known = nearest(name, names_of(kind))
         raise GameError(f"there is no {kind.removesuffix('s')} {name!r}; {known}, or name a .yml file")
     path = Path(name) if own else Path(str(resources.files("maple.games.wargame") / "data" / kind / f"{name}.yml"))
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise GameError(f"{path} cannot be read; name a file that is there") from None
-    except (ValueError, yaml.YAMLError) as error:
-        place = getattr(error, "problem_mark", None)
-        where = f", line {place.line + 1}" if place is not None else ""
-        raise GameError(f"{path}{where}: this is not YAML; mend the syntax there") from None
-    if not isinstance(tree, dict):
-        raise GameError(f"{path}: it has no keys; a {kind.removesuffix('s')} has {', '.join(model.model_fields)}")
+    advice = f"a {kind.removesuffix('s')} has {', '.join(model.model_fields)}, each as `key: value`"
+    tree = read_yaml(path, GameError, "keys", advice)
     try:
         return model.model_validate(tree)
     except ValidationError as error:
