@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from maple.runs.store import RunFolder
 from maple.training.actor import Actor
 from maple.training.build import build_trainer
 from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint
-from maple.training.league import CAUSES, League
+from maple.training.league import CAUSES, EXPLOITER, League
 from maple.training.league_records import Records
 from maple.training.learners import frozen_copy
 from maple.training.seating import LEARNER, PAST, RIVAL, SNAPSHOT, OpponentMix
@@ -216,16 +217,16 @@ def test_the_pool_is_never_filled_with_weights_that_learned_nothing(team: Team) 
         assert any((a != b).any() for a, b in zip(net.parameters(), fresh.parameters(), strict=True))
 
 
-def _run(folder: Path, name: str, steps: int, *more: str) -> Checkpoint:
+def _go_on(_: Progress) -> bool:
+    return True
+
+
+def _run(folder: Path, name: str, steps: int, *more: str, tell: Callable[[Progress], bool] = _go_on) -> Checkpoint:
     run = RunFolder(folder / name)
-    train_run(load_config("ofc", settings=[*TINY, *more], flags={"steps": steps}), run, _go_on)
+    train_run(load_config("ofc", settings=[*TINY, *more], flags={"steps": steps}), run, tell)
     path = latest_checkpoint(run.checkpoints)
     assert path is not None
     return load_checkpoint(path)
-
-
-def _go_on(_: Progress) -> bool:
-    return True
 
 
 def test_a_league_resumes_bit_for_bit_even_without_its_rival(tmp_path: Path) -> None:
@@ -245,6 +246,25 @@ def test_a_league_resumes_bit_for_bit_even_without_its_rival(tmp_path: Path) -> 
         assert left.keys() == right.keys()
         for name in left:
             assert np.array_equal(left[name], right[name]), name
+
+
+def test_a_stop_is_answered_while_an_exploiter_is_trained(tmp_path: Path) -> None:
+    more = ["opponents=self:0.5,hard:0.5", "snapshots.every_steps=2000", "league.window=20"]
+    more += ["league.exploiter_every=1", "league.exploiter_steps=2160"]
+    whole = _run(tmp_path, "whole", 5000, *more)
+    asked: list[int] = []
+
+    def stop_between_updates(now: Progress) -> bool:
+        asked.append(now.updates)
+        return asked.count(now.updates) == 1  # asked again after the same update: an exploiter is under way
+
+    stopped = _run(tmp_path, "stopped", 5000, *more, tell=stop_between_updates)
+    assert stopped.meta["counters"]["steps"] < 5000
+    assert EXPLOITER not in {CAUSES[cause] for cause in stopped.state["league/cause"]}
+    resumed = _run(tmp_path, "stopped", 5000, *more)
+    assert [CAUSES[cause] for cause in resumed.state["league/cause"]].count(EXPLOITER) >= 1
+    for name, array in whole.weights.items():
+        assert np.array_equal(array, resumed.weights[name]), name
 
 
 def test_a_checkpoint_from_before_leagues_says_so() -> None:

@@ -198,8 +198,8 @@ def build_trainer(
     with span("env_reset"):
         arena = make_training_arena(config, game, net, team, log)
 
-    def exploit(learner: Learner, number: int) -> Exploiter:
-        return _train_exploiter(config, game, team, log, folder, learner, number)
+    def exploit(learner: Learner, number: int, stopping: Callable[[], bool]) -> Exploiter | None:
+        return _train_exploiter(config, game, team, log, folder, learner, number, stopping)
 
     return Trainer(
         arena=arena,
@@ -222,8 +222,9 @@ def _train_exploiter(
     folder: Path | None,
     learner: Learner,
     number: int,
-) -> Exploiter:
-    """Train a copy of the learner against the learner as it is now, at tables of its own.
+    stopping: Callable[[], bool],
+) -> Exploiter | None:
+    """Train a copy of the learner against the learner as it is now, at tables of its own; None if it has to stop.
 
     It depends on the learner, the run's seed and `number` alone.
     """
@@ -241,7 +242,9 @@ def _train_exploiter(
     with closing(trainer.arena), closing(trainer.learner):
         load_weights(trainer.learner.policy, target.weights)
         trainer.learner.restore(learner.state())
-        trainer.run(lambda _: True)
+        trainer.run(lambda _: not stopping())
+        if trainer.progress() < 1.0:
+            return None
     records = trainer.league.records
     return Exploiter(frozen_copy(trainer.learner.policy), float(records.games[0, 1]), float(records.wins[0, 1]))
 

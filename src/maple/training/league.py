@@ -59,9 +59,9 @@ class League:
 
     @property
     def exploiter_is_due(self) -> bool:
-        """Whether, with the snapshot just taken, it is time for an exploiter of it."""
+        """Whether it is time for an exploiter of the newest of the learner's snapshots."""
         every = self._config.exploiter_every
-        return every > 0 and len(self._numbers(own=True)) % every == 0
+        return every > 0 and len(self._numbers(own=True)) // every > len(self._numbers(own=False))
 
     @property
     def names(self) -> list[str]:

@@ -102,10 +102,13 @@ class Trainer:
     league: League
     budget: Budget
     horizon: int  # decisions between two reports; learners that learn more often do so in rounds
-    exploit: Callable[[Learner, int], Exploiter]  # trains one against a learner as it is, the run's so-many-th
+    # Trains one against a learner as it is, the run's so-many-th; nothing comes of it where it is told to stop.
+    exploit: Callable[[Learner, int, Callable[[], bool]], Exploiter | None]
     rivals: Sequence[Rival] = ()  # agents of other runs, by their numbers as players
     clock: Callable[[], float] = time.monotonic
     counters: Counters = field(default_factory=Counters)
+    stopping: Callable[[], bool] = lambda: False  # asked now and then by what takes long between two updates
+    _exploited: dict[str, float] = field(default_factory=dict)  # what is to be told of the last exploiter
 
     @property
     def here(self) -> Arena:
@@ -122,10 +125,14 @@ class Trainer:
             rounds: list[Round] = []
             until = self.counters.steps + self.horizon
             while not rounds or (self.counters.steps < until and self.progress() < 1.0):
+                if self.league.exploiter_is_due and not self._add_exploiter():
+                    go_on = False  # it is trained once the run goes on
+                    break
                 rounds.append(self.round())
                 last, before = self.clock(), last
                 self.counters.elapsed_s += last - before
-            go_on = after_update(self._told(rounds)) and self.progress() < 1.0
+            told = not rounds or after_update(self._told(rounds))
+            go_on = go_on and told and self.progress() < 1.0
 
     def round(self) -> Round:
         """Play until learning is due, and learn."""
@@ -226,14 +233,14 @@ class Trainer:
         return ended.figures, seats
 
     def _remember(self) -> dict[str, float]:
-        """Count results; take a snapshot if one is due, and train its exploiter if one is."""
+        """Count results, and take a snapshot if one is due."""
         cause = self.league.settle(self.counters.steps)
         rate = self.league.pool_win_rate()
-        figures = {} if rate is None else {"pool_win_rate": rate}
+        figures, self._exploited = self._exploited, {}
+        if rate is not None:
+            figures["pool_win_rate"] = rate
         if cause is not None:
             self.take_snapshot(cause)
-            if self.league.exploiter_is_due:
-                figures["exploiter_win_rate"] = self._add_exploiter()
         return figures
 
     def _lag(self) -> dict[str, float]:
@@ -244,16 +251,19 @@ class Trainer:
         """Freeze the learner, after an update."""
         self._admit(self.league.freeze(self.counters.steps, cause), frozen_copy(self.learner.policy))
 
-    def _add_exploiter(self) -> float:
-        """Train an exploiter of the learner and add it to the pool; returns its win rate.
+    def _add_exploiter(self) -> bool:
+        """Train an exploiter of the learner and add it to the pool; False where it was told to stop.
 
         It is trained from its beginning to its end between two rounds, so a checkpoint holds none that is half done,
         and one that was cut off is trained again the same way.
         """
         with span("exploiter"):
-            found = self.exploit(self.learner, len(self.league.taken))
+            found = self.exploit(self.learner, len(self.league.taken), self.stopping)
+        if found is None:
+            return False
         self._admit(self.league.admit(self.counters.steps, found.games, found.wins), found.policy)
-        return found.wins / max(found.games, 1.0)
+        self._exploited = {"exploiter_win_rate": found.wins / max(found.games, 1.0)}
+        return True
 
     def _admit(self, number: int, policy: Net) -> None:
         """Let a frozen policy play; those that are neither drawn from nor in a game are dropped."""

@@ -270,6 +270,7 @@ class _Session:
     def go(self) -> Progress:
         none = np.zeros(0, self.game.spec.figures), np.zeros(0, np.int64)
         self.window.add(self.trainer.counters.steps, *none)
+        self.trainer.stopping = lambda: not self.tell(self.last)
         self.trainer.run(self._after_update)
         if self.trainer.counters.steps > self.keeper.saved_steps or latest_checkpoint(self.run.checkpoints) is None:
             self.keeper.save()
