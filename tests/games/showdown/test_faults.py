@@ -89,7 +89,8 @@ def test_a_battle_that_stands_still_is_lost_alone(server: LocalServer) -> None:
             if lost and whole >= 3:
                 break
         assert lost == arena.counters.lost == 1
-        assert "a battle stood still" in arena.anomalies[0]["reason"]
+        (dropped,) = (note for note in arena.anomalies if note["kind"] == "dropped")
+        assert "a battle stood still" in dropped["reason"]
         assert arena.counters.starts == 1
 
 

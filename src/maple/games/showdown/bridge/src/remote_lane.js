@@ -41,12 +41,13 @@ export class RemoteLane extends Frame {
     this.plan();
   }
 
-  /** @param {RemoteTable} table */
+  /** Give a battle up; whether it was one of this lane's that still went on. @param {RemoteTable} table */
   lost(table) {
-    if (!this.tables.includes(table)) return;
+    if (!this.tables.includes(table)) return false;
     table.outcome = OUTCOME.lost;
     this.replace(table);
     this.plan();
+    return true;
   }
 
   /** A battle is over: another begins at its table. @param {RemoteTable} table */

@@ -82,8 +82,9 @@ class ServerBridge {
       },
       lost: (/** @type {RemoteTable} */ table, /** @type {string} */ reason) => {
         if (this.leaving) return;
+        // Several may notice; a battle is lost once.
+        if (![...this.lanes.values()].some(lane => lane.lost(table))) return;
         this.channel.tell(ANSWER.note, {kind: 'dropped', table: table.number, game: table.game, reason});
-        this.lanes.forEach(lane => lane.lost(table));
       },
       fatal: (/** @type {RulesError} */ error) => this.fail(error),
     };
