@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
@@ -77,7 +76,7 @@ class PlainLoops(Closing):
 
     def __init__(self, envs: int, processes: int, **arguments: Any) -> None:
         spawn, shares = get_context("spawn"), [envs * k // processes for k in range(processes + 1)]
-        self._lines: list[Connection] = []
+        self._lines: list[Any] = []  # a kind of its own on Windows
         self._processes = []
         for lo, hi in pairwise(shares):
             ours, theirs = spawn.Pipe()
@@ -102,7 +101,7 @@ class PlainLoops(Closing):
             process.join()
 
 
-def _serve(line: Connection, envs: int, arguments: dict[str, Any]) -> None:
+def _serve(line: Any, envs: int, arguments: dict[str, Any]) -> None:
     """Play whenever told to, until the line ends."""
     loop = SerialLoop(envs, **arguments)
     line.send(True)
