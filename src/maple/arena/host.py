@@ -191,7 +191,7 @@ class Host:
             )
         return self._ranges[lo, hi]
 
-    def _write_together(self, own: _Range, lo: int, seen: list[Any], infos: Sequence[Any], over: set[int]) -> bool:
+    def _write_together(self, own: _Range, lo: int, seen: list[Any], infos: list[Any], over: set[int]) -> bool:
         """Write all rows at once, a third of what it costs one by one; False where something is not as it should be."""
         try:
             for table in over:  # their next games began, and are written already
@@ -208,12 +208,13 @@ class Host:
         except Exception:  # whatever it was, the slow way meets it again and knows whose it is
             return False
 
-    def _masks_of(self, own: _Range, lo: int, infos: Sequence[Any], over: set[int]) -> list[Any]:
+    def _masks_of(self, own: _Range, lo: int, infos: list[Any], over: set[int]) -> list[Any]:
         if self.plan.mask_from != "info":
             return [mask() for mask in own.masks]
         assert own.mask_rows is not None
-        rows = own.mask_rows
-        return [rows[k].copy() if lo + k in over else info[MASK] for k, info in enumerate(infos)]
+        for table in over:
+            infos[table - lo] = {MASK: own.mask_rows[table - lo].copy()}
+        return [info[MASK] for info in infos]
 
     def _write_each(self, lo: int, seen: Sequence[Any], infos: Sequence[Any], over: set[int]) -> None:
         """Write the rows one by one; an env whose masks cannot be had loses its game."""

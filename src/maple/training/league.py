@@ -60,8 +60,8 @@ class League:
     @property
     def exploiter_is_due(self) -> bool:
         """Whether it is time for an exploiter of the newest of the learner's snapshots."""
-        every = self._config.exploiter_every
-        return every > 0 and len(self._numbers(own=True)) // every > len(self._numbers(own=False))
+        every, newest = self._config.exploiter_every, self.taken[-1:]
+        return every > 0 and any(snapshot.own for snapshot in newest) and len(self._numbers(own=True)) % every == 0
 
     @property
     def names(self) -> list[str]:

@@ -239,7 +239,8 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
 def compiled_name(config: Config, game: Game) -> str:
     """What is_compiled() is asked for: the kernels of a game (of all external ones with such rows) and of an algo."""
     name = config.name if game.spec.options else f"external-{game.spec.dtype}"
-    kind = "options" if not config.by_index else "index" if config.net.plain else "segments"
+    depth = len(config.net.hidden)  # small networks choose in a kernel that is compiled for theirs
+    kind = "options" if not config.by_index else f"index-{depth}" if config.net.plain else "segments"
     return f"{name}-{config.algo}-{kind}"
 
 
