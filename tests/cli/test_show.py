@@ -18,7 +18,8 @@ def test_show_prints_frames_and_writes_a_picture_and_a_record(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "round 1, command phase" in done.stdout
     assert "dice:" in done.stdout
-    assert "greedy against random: winner" in done.stdout
+    assert "greedy against random: the first side wins, " in done.stdout
+    assert "the rounds are over in round 2" in done.stdout
     root = ET.fromstring(svg.read_text())
     assert len(root.findall(".//{http://www.w3.org/2000/svg}rect")) > 330
     again = maple("show", "wargame", "--replay", record, "--json")
@@ -28,10 +29,24 @@ def test_show_prints_frames_and_writes_a_picture_and_a_record(tmp_path: Path) ->
     assert done.stdout.count("── decision") == told["decisions"]
 
 
-def test_show_ofc_has_frames() -> None:
-    done = maple("show", "ofc", "--seed", "1", "--players", "safe", "--set", "game.fantasyland=off")
+def test_show_ofc_has_frames_and_a_picture(tmp_path: Path) -> None:
+    svg = tmp_path / "hand.svg"
+    game = ("show", "ofc", "--seed", "1", "--players", "safe", "--set", "game.fantasyland=off", "--svg", svg)
+    done = maple(*game)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("── decision") == 15
+    last = done.stdout.split("── decision 14")[1].splitlines()
+    acts = next(line for line in last if line.startswith(">"))
+    placed = [word for word in acts.split()[4:] if word not in "|."]
+    assert len(placed) == 11
+    said = next(line for line in last if line.startswith("→"))
+    hand = next(line for line in last if line.startswith("to place")).split()[2:]
+    gone = next(line for line in last if line.startswith("discards")).split()[1:]
+    assert len(hand) == len(gone) == 3
+    assert all(card in said for card in hand)
+    words = ET.fromstring(svg.read_text()).itertext()
+    ranks = [word for word in words if word in ("10", *"23456789JQKA")]
+    assert len(ranks) == 11 + 13 + 13 + 3 + 3  # the boards, the hand, the discards
 
 
 @pytest.mark.parametrize(

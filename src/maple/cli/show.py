@@ -148,10 +148,11 @@ def show(
         print_json({"game": played.game, "seed": played.seed, "table": played.table, "players": played.players,
                     "decisions": len(played.actions), "actions": played.actions, "end": played.end})  # fmt: skip
         return
-    results.print(f"{' against '.join(played.players)}: {_ending(played.end)}", markup=False, soft_wrap=True)
+    results.print(f"{' against '.join(played.players)}: {_ending(rules, played.end)}", markup=False, soft_wrap=True)
 
 
-def _ending(end: dict[str, Any]) -> str:
+def _ending(game: Game, end: dict[str, Any]) -> str:
     """How a game ended, in a line."""
-    told = ("winner", "score", "vp", "kills", "end_reason", "round", "fouls", "royalty", "length")
-    return ", ".join(f"{name} {end[name]}" for name in told if name in end)
+    from maple.games.contract import Watchable
+
+    return game.ending(end) if isinstance(game, Watchable) else ", ".join(f"{name} {end[name]}" for name in end)

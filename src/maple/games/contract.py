@@ -99,3 +99,6 @@ class Watchable(Protocol):
 
     def picture(self, table: Any) -> str:
         """A table's record as an SVG."""
+
+    def ending(self, end: dict[str, Any]) -> str:
+        """How a game ended, from its figures, in a line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from http import HTTPStatus
 from types import TracebackType
@@ -17,7 +18,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 Answer = Callable[["FakeServer", str, str], None]
 
 
-class _Serving:
+class _Serving(ABC):
     """A WebSocket server on this machine for as long as the `with` block lasts."""
 
     _server: Server
@@ -30,9 +31,9 @@ class _Serving:
         """Whether somebody may connect; an answer is a refusal."""
         return None
 
+    @abstractmethod
     def talk(self, connection: ServerConnection) -> None:
         """What to do with a connection."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         self._server = serve(self.talk, "127.0.0.1", 0, process_request=self.admit, ping_interval=None)

@@ -13,7 +13,8 @@ from maple.core.spec import GameSpec, Metric, OptionSpec
 from maple.core.step import Keys, Options
 from maple.games.contract import Bot, Tables
 from maple.games.ofc import bots, encode, options, rules, symmetry
-from maple.games.ofc.show import show_view
+from maple.games.ofc.show import action_text, ending_text, frame_text, show_view
+from maple.games.ofc.svg import picture
 
 __all__ = ["OfcGame", "OfcSettings"]
 
@@ -197,3 +198,15 @@ class OfcGame:
 
     def show(self, view: NDArray[np.uint64]) -> str:
         return show_view(view)
+
+    def frame(self, table: Any) -> str:
+        return frame_text(table, self.spec.seats)
+
+    def say(self, table: Any, action: int) -> str:
+        return action_text(table, action, self.spec.seats)
+
+    def picture(self, table: Any) -> str:
+        return picture(table, self.spec.seats)
+
+    def ending(self, end: dict[str, Any]) -> str:
+        return ending_text(end, self.spec.seats)

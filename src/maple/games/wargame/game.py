@@ -29,7 +29,7 @@ from maple.games.wargame.content import (
     sha256_of,
 )
 from maple.games.wargame.scripts import SCRIPTS, weights
-from maple.games.wargame.show import action_text, frame_text, show_view
+from maple.games.wargame.show import action_text, ending_text, frame_text, show_view
 from maple.games.wargame.svg import picture
 
 __all__ = ["RewardSettings", "WargameGame", "WargameSettings"]
@@ -278,6 +278,9 @@ class WargameGame:
     def picture(self, table: Any) -> str:
         board, mission = self.maps[int(table["board"])], self.missions[int(table["mission"])]
         return picture(table, self.book[0], self.roster, f"map {board}, mission {mission}")
+
+    def ending(self, end: dict[str, Any]) -> str:
+        return ending_text(end)
 
 
 def _scratch(tables: int = 1) -> NDArray[Any]:

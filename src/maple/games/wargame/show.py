@@ -21,16 +21,19 @@ from maple.games.wargame.state import (
     NOBODY,
     PHASES,
     RALLY,
+    ROUND_LIMIT,
     RUSHED,
     SHAKEN,
     SHOOT,
+    STEP_CAP,
     SURGE,
     TABLE,
+    WIPE_OUT,
 )
 from maple.games.wargame.tables import BLOCKING, COVER
 from maple.games.wargame.view import read_view, rounds_of
 
-__all__ = ["action_text", "board_text", "dice_text", "frame_text", "show_view", "squad_lines"]
+__all__ = ["action_text", "board_text", "dice_text", "ending_text", "frame_text", "show_view", "squad_lines"]
 
 _FLAGS = {SHAKEN: "shaken", RUSHED: "rushed", CHARGED: "charged", BRACED: "braced"}
 MINE, THEIRS = "ABCDEFGH", "abcdefgh"  # by slot
@@ -127,3 +130,11 @@ def frame_text(table: Any, book: Any, roster: Roster) -> str:
     lines += [dice_text(table)] if dice_text(table) else []
     lines += ["", board_text(table, book), "", *squad_lines(table, 0, roster), *squad_lines(table, 1, roster)]
     return "\n".join(lines)
+
+
+def ending_text(end: dict[str, Any]) -> str:
+    """Who won, by how much and why it ended there."""
+    how = {WIPE_OUT: "a side is wiped out", ROUND_LIMIT: "the rounds are over", STEP_CAP: "cut off at the step cap"}
+    won = ("the first side wins", "the second side wins", "a draw")[end["winner"]]
+    score = f"{end['vp'][0]}:{end['vp'][1]} VP, {end['kills'][0]}:{end['kills'][1]} squads destroyed"
+    return f"{won}, {score}; {how[end['end_reason']]} in round {end['round']}, after {end['length']} decisions"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import cos, pi, sin
 from typing import Any
-from xml.sax.saxutils import escape
 
+from maple.games.pictures import INK, words
 from maple.games.wargame.content import CELLS, HEIGHT, WIDTH, Roster
 from maple.games.wargame.ground import controlled
 from maple.games.wargame.show import MINE, THEIRS
@@ -17,21 +17,11 @@ __all__ = ["picture"]
 CELL = 40
 _TOP, _SIDE, _LIST = 64, 24, 300  # pixels above, beside, and for the list of squads
 COLOURS = ("#2563a8", "#b8452c")
-_PAPER, _GRID, _WALL, _COVER, _NEUTRAL, _INK = "#f6f1e4", "#e4dcc6", "#5b5348", "#b9c79a", "#a89f8a", "#2e2a24"
-_FONT = 'font-family="Georgia, serif"'
+_PAPER, _GRID, _WALL, _COVER, _NEUTRAL = "#f6f1e4", "#e4dcc6", "#5b5348", "#b9c79a", "#a89f8a"
 
 
 def _at(cell: int) -> tuple[float, float]:
     return _SIDE + (cell % WIDTH + 0.5) * CELL, _TOP + (cell // WIDTH + 0.5) * CELL
-
-
-def _text(
-    x: float, y: float, size: int, text: str, colour: str = _INK, anchor: str = "start", weight: str = "normal"
-) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" '
-        f'font-weight="{weight}" {_FONT}>{escape(text)}</text>'
-    )
 
 
 def _ground(board: int, book: Any) -> list[str]:
@@ -68,7 +58,7 @@ def _objectives(table: Any, book: Any, held: tuple[int, int]) -> list[str]:
             f'fill="{colour}" fill-opacity="0.10" stroke="{colour}" stroke-width="2.5"{dash}/>'
         )
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="13" fill="{_PAPER}" stroke="{colour}" stroke-width="2"/>')
-        parts.append(_text(x, y + 5, 15, str(vp), colour, "middle", "bold"))
+        parts.append(words(x, y + 5, 15, str(vp), colour, "middle", "bold"))
     return parts
 
 
@@ -87,14 +77,14 @@ def _token(table: Any, side: int, slot: int, roster: Roster) -> str:
     acts = side == int(table["side"]) and slot == int(table["slot"])
     ring = f'<circle cx="{x}" cy="{y}" r="20" fill="none" stroke="#d9a514" stroke-width="3"/>' if acts else ""
     brace = (
-        f'<circle cx="{x}" cy="{y}" r="18.5" fill="none" stroke="{_INK}" stroke-width="1"/>' if flags & BRACED else ""
+        f'<circle cx="{x}" cy="{y}" r="18.5" fill="none" stroke="{INK}" stroke-width="1"/>' if flags & BRACED else ""
     )
     opacity = 0.45 if flags & SHAKEN else 1
     return (
         f'<g><circle cx="{x}" cy="{y}" r="16" fill="{_PAPER}" stroke="{_GRID}" stroke-width="4"/>'
         f'<path d="M {x} {y - 16} A 16 16 0 {int(share > 0.5)} 1 {end[0]:.2f} {end[1]:.2f}" fill="none" '
         f'stroke="{COLOURS[side]}" stroke-width="4"/><circle cx="{x}" cy="{y}" r="12" fill="{COLOURS[side]}" '
-        f'fill-opacity="{opacity}"/>{_text(x, y + 5, 14, (MINE, THEIRS)[side][slot], "#fff", "middle", "bold")}'
+        f'fill-opacity="{opacity}"/>{words(x, y + 5, 14, (MINE, THEIRS)[side][slot], "#fff", "middle", "bold")}'
         f"{ring}{brace}</g>"
     )
 
@@ -104,15 +94,15 @@ def _roster_list(table: Any, roster: Roster) -> list[str]:
     x, y, parts = _SIDE * 2 + WIDTH * CELL, _TOP + 14.0, []
     units = list(roster.units.values())
     for side, heading in enumerate(("First side", "Second side")):
-        parts.append(_text(x, y, 17, f"{heading}: {int(table['vp'][side])} VP", COLOURS[side], weight="bold"))
+        parts.append(words(x, y, 17, f"{heading}: {int(table['vp'][side])} VP", COLOURS[side], weight="bold"))
         y += 24
         for slot in range(int(table["squads"][side])):
             unit = units[int(table["unit"][side, slot])]
             gone = int(table["cell"][side, slot]) < 0
             share = 0.0 if gone else _share_left(table, side, slot, roster)
-            colour = _NEUTRAL if gone else _INK
+            colour = _NEUTRAL if gone else INK
             name = f"{(MINE, THEIRS)[side][slot]}  {unit.name}"
-            parts.append(_text(x, y, 14, f"{name} (gone)" if gone else name, colour))
+            parts.append(words(x, y, 14, f"{name} (gone)" if gone else name, colour))
             parts.append(f'<rect x="{x + 170}" y="{y - 10:.0f}" width="90" height="8" rx="4" fill="{_GRID}"/>')
             if share:
                 bar = f'width="{90 * share:.0f}" height="8" rx="4" fill="{COLOURS[side]}"'
@@ -131,9 +121,9 @@ def picture(table: Any, book: Any, roster: Roster, title: str) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
         f'<rect width="{width}" height="{height}" fill="#fffdf7"/>',
-        _text(_SIDE, 40, 26, head, weight="bold"),
-        f'<circle cx="{_SIDE + 330}" cy="32" r="8" fill="{turn}"/>',
-        _text(_SIDE + 346, 38, 16, f"to play; {title}"),
+        f'<circle cx="{_SIDE + 9}" cy="31" r="9" fill="{turn}"/>',
+        words(_SIDE + 28, 40, 26, head, weight="bold"),
+        words(_SIDE + WIDTH * CELL, 40, 16, title, anchor="end"),
         *_ground(int(table["board"]), book),
         *_objectives(table, book, (int(first), int(second))),
     ]
