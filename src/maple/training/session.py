@@ -172,15 +172,22 @@ def train_run(
                 rivals = checkpoint_rivals(checkpoint.state) if checkpoint is not None else None
                 trainer = build_trainer(config, game, team, run.log, run.path, warn, rivals)
             with closing(trainer.arena), closing(trainer.learner):
-                if donor is not None:
-                    _adopt(trainer, donor, start_from)
-                if checkpoint is not None:
-                    restore_trainer(trainer, checkpoint.weights, checkpoint.state)
-                    trainer.counters = Counters(**checkpoint.meta["counters"])
-                    if isinstance(trainer.learner.memory, Replay) and trainer.learner.memory.count == 0:
-                        warn("this run's replay was not saved (dqn.save_replay is off): it is filled anew")
-                with closing(_recorder(config, run, trainer, warn)) as recorder:
+                with span("build"):
+                    if donor is not None:
+                        _adopt(trainer, donor, start_from)
+                    if checkpoint is not None:
+                        _restore(trainer, checkpoint, warn)
+                    recorder = _recorder(config, run, trainer, warn)
+                with closing(recorder):
                     return _Session(config, run, trainer, tell, saved, recorder).go()
+
+
+def _restore(trainer: Trainer, checkpoint: Checkpoint, warn: Callable[[str], None]) -> None:
+    """Go on where the checkpoint was made."""
+    restore_trainer(trainer, checkpoint.weights, checkpoint.state)
+    trainer.counters = Counters(**checkpoint.meta["counters"])
+    if isinstance(trainer.learner.memory, Replay) and trainer.learner.memory.count == 0:
+        warn("this run's replay was not saved (dqn.save_replay is off): it is filled anew")
 
 
 def _recorder(config: Config, run: RunFolder, trainer: Trainer, warn: Callable[[str], None]) -> Recorder:
@@ -274,7 +281,8 @@ class _Session:
         self.trainer.stopping = lambda: not self.tell(self.last)
         self.trainer.run(self._after_update)
         if self.trainer.counters.steps > self.keeper.saved_steps or latest_checkpoint(self.run.checkpoints) is None:
-            self.keeper.save()
+            with span("checkpoint"):
+                self.keeper.save()
         return self.last
 
     def _after_update(self, update: Update) -> bool:
