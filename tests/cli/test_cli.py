@@ -192,6 +192,10 @@ def test_runs_lists_compares_keeps_and_removes(runs: Path, tmp_path: Path) -> No
     assert "one" in maple("runs", "--runs-dir", tmp_path).stdout
     compared = json.loads(maple("runs", "compare", "one", "two", "--runs-dir", tmp_path, "--json").stdout)
     assert compared["settings"] == {"seed": ["0", "7"]}
+    undrawn = maple("runs", "compare", "one", "two", "--runs-dir", tmp_path, "--svg", tmp_path / "curves.svg")
+    assert undrawn.returncode == 2
+    assert "run 'one' has fewer than two looks at its strength" in " ".join(undrawn.stderr.split())
+    assert not (tmp_path / "curves.svg").exists()
     assert maple("runs", "keep", "one", "--runs-dir", tmp_path).returncode == 0
     refused = maple("runs", "rm", "one", "two", "--yes", "--runs-dir", tmp_path)
     assert refused.returncode == 2

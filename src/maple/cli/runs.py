@@ -15,8 +15,9 @@ from maple.cli.options import JsonOption, RunsDirOption
 from maple.cli.output import notes, print_json, print_table, results
 from maple.core.config import flat
 from maple.core.errors import RunError
+from maple.runs.curves import curve, curves_svg
 from maple.runs.listing import RunSummary, list_runs, summarize
-from maple.runs.store import RunFolder, default_runs_dir, find_run
+from maple.runs.store import RunFolder, default_runs_dir, find_run, write_atomically
 
 __all__ = ["app"]
 
@@ -127,10 +128,37 @@ def keep(
         notes.print(f"{folder.name} is {'no longer ' if undo else ''}kept")
 
 
+def _drawn(folders: list[RunFolder]) -> str:
+    """Their strength over time; what is drawn has to mean the same for each."""
+    from maple.games import make_game
+
+    configs = [folder.read_json("config.json") for folder in folders]
+    kinds = {(str(config.get("name")), str(config.get("probe_against"))) for config in configs}
+    if len(kinds) > 1:
+        told = " and ".join(f"{game} against {other}" for game, other in sorted(kinds))
+        raise RunError(f"these runs cannot share a picture: their looks are of {told}; leave --svg out")
+    (game, other), metric = kinds.pop(), make_game(configs[0]["name"], configs[0]["game"]).spec.metric.name
+    found = [curve(folder, metric) for folder in folders]
+    for one in found:
+        if len(one.values) < 2:
+            raise RunError(f"run {one.name!r} has fewer than two looks at its strength; nothing can be drawn of it")
+    return curves_svg(found, f"{game}: {metric} against {other}")
+
+
 @app.command("compare")
-def compare(names: NamesArgument, runs_dir: RunsDirOption = None, json: JsonOption = False) -> None:
-    """Put runs side by side: the settings in which they differ, and what they reached."""
+def compare(
+    names: NamesArgument,
+    svg: Annotated[Path | None, typer.Option(help="Write a picture of their strength over time.")] = None,
+    runs_dir: RunsDirOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Put runs side by side: the settings in which they differ, and what they reached.
+
+    - `maple runs compare first second --svg curves.svg`
+    """
     folders = [_folder(name, runs_dir) for name in names]
+    if svg is not None:
+        write_atomically(svg, _drawn(folders), "--svg")
     settings = [flat(folder.read_json("config.json")) for folder in folders]
     keys = sorted(set().union(*settings))
     differing = {key: [str(one.get(key, "")) for one in settings] for key in keys}
