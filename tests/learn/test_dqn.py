@@ -24,6 +24,7 @@ from maple.training.loop import Trainer
 from tests.conftest import Decisions
 
 RECIPE = DqnRecipe(
+    margin=0.1,
     updates=6,
     minibatch=130,
     draw_ahead=2,

@@ -23,7 +23,16 @@ from maple.training.learners import DqnLearner
 
 WALK = "tests.games.external.envs:Walk"
 RECIPE = DqnRecipe(
-    updates=1, minibatch=60, draw_ahead=1, beta=0.5, double=True, tau=0.05, target_every=2, huber=0.7, max_grad_norm=9.0
+    margin=0.1,
+    updates=1,
+    minibatch=60,
+    draw_ahead=1,
+    beta=0.5,
+    double=True,
+    tau=0.05,
+    target_every=2,
+    huber=0.7,
+    max_grad_norm=9.0,
 )
 
 

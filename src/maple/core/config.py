@@ -196,6 +196,14 @@ class PracticeConfig(_Section):
     game: dict[str, Any] = Field(description="the options that differ")
 
 
+class StudyConfig(_Section):
+    """Learning from a scripted opponent first: it plays in the learner's place, and the learner copies it."""
+
+    of: str = Field("", description="an opponent in the box; none if empty")
+    steps: int = Field(500_000, ge=1, description="decisions of its that are studied")
+    margin: float = Field(0.1, ge=0, description="DQN: by how much its decisions are to be worth more than others")
+
+
 class WorkerConfig(_Section):
     """Processes that play envs of the user's own."""
 
@@ -276,6 +284,7 @@ class Config(_Section):
     torch: TorchConfig = TorchConfig()
     snapshots: SnapshotConfig = SnapshotConfig()
     league: LeagueConfig = LeagueConfig()
+    study: StudyConfig = StudyConfig()
     log: LogConfig = LogConfig()
     workers: WorkerConfig = WorkerConfig()
     actors: ActorConfig = ActorConfig()

@@ -33,6 +33,7 @@ __all__ = [
     "Lesson",
     "Pupil",
     "beyond_values",
+    "copying_loss",
     "dqn_loss",
     "dqn_round",
     "follow",
@@ -61,6 +62,7 @@ class DqnRecipe:
     target_every: int
     huber: float
     max_grad_norm: float
+    margin: float  # by which a decision that was shown should be worth more than any other
 
     @property
     def stale_updates(self) -> int:
@@ -142,11 +144,29 @@ def dqn_loss(taken: Tensor, goal: Tensor, weight: Tensor, huber: float) -> Tenso
     return (weight * (lean * each / huber).mean(2).sum(1)).mean()
 
 
+def copying_loss(net: QNet, view: NDArray[np.uint64], action: NDArray[np.int16], margin: float) -> Tensor:
+    """(n,) by how much each decision that was shown falls short of beating all others by `margin`."""
+    if isinstance(net, IndexQ):
+        observation, mask = net.seen.observation(view)
+        score: Tensor = net(observation, mask).mean(2)
+        taken = torch.from_numpy(action.astype(np.int64)).to(score.device)[:, None]
+        bar = (score + margin).scatter(1, taken, score.gather(1, taken))
+        bar = bar.masked_fill(~torch.from_numpy(mask).to(score.device), -torch.inf)
+        return bar.amax(1) - score.gather(1, taken)[:, 0]
+    options = net.seen.options(view, keep=True)
+    is_taken = options.action == np.repeat(action, np.diff(options.offset))
+    score = net.scores(options).mean(1)
+    bar = score + margin * torch.from_numpy((~is_taken).astype(np.float32)).to(score.device)
+    best = net.best(options, bar.detach()[:, None])
+    return bar[torch.from_numpy(best).to(score.device)] - score[torch.from_numpy(is_taken).to(score.device)]
+
+
 def dqn_round(
     pupil: Pupil[QNet], replay: Replay, ahead: Ahead[Lesson], recipe: DqnRecipe, seed: int, number: int
 ) -> dict[str, float]:
     """Updates number, number + 1, …; returns their mean figures."""
-    learn = _by_kernel(pupil, recipe) if pupil.by_kernel else _by_autograd(pupil, recipe, seed)
+    by_kernel = pupil.by_kernel and not replay.shown.any()
+    learn = _by_kernel(pupil, recipe) if by_kernel else _by_autograd(pupil, recipe, seed)
     make = partial(_make, pupil.net, replay, recipe, seed)
     return follow(Course(make, learn, lambda lesson: lesson[0].row), replay, ahead, recipe, number)
 
@@ -254,6 +274,9 @@ def _loss(
     goal = reward[:, None] + discount[:, None] * led
     taken = taken_values(pupil.net, drawn.view[part], drawn.action[part], here)
     loss = dqn_loss(taken, goal, weight, recipe.huber)
+    if len(shown := np.flatnonzero(drawn.shown[part])):
+        lag = copying_loss(pupil.net, drawn.view[part][shown], drawn.action[part][shown], recipe.margin)
+        loss = loss + lag.sum() / len(rows)
     off = (taken.detach() - goal).mean(1)
     error[part] = off.cpu().numpy()
     return loss, {"loss": loss.detach(), "q": taken.detach().mean(), "error": off.abs().mean()}

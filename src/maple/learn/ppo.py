@@ -100,11 +100,18 @@ def ppo_loss(
     advantage: Tensor,
     returns: Tensor,
     recipe: PpoRecipe,
+    shown: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The clipped surrogate, the value error and the entropy bonus; figures beside it."""
+    """The clipped surrogate, the value error and the entropy bonus; figures beside it.
+
+    Rows that were `shown` (n,) by somebody else are copied instead: their log-probability is what grows.
+    """
     log_ratio = log_prob - old_log_prob
+    if shown is not None:
+        log_ratio, entropy = log_ratio.masked_fill(shown, 0.0), entropy.masked_fill(shown, 0.0)
     ratio = log_ratio.exp()
-    policy_loss = -torch.min(advantage * ratio, advantage * ratio.clamp(1 - recipe.clip, 1 + recipe.clip)).mean()
+    gain = torch.min(advantage * ratio, advantage * ratio.clamp(1 - recipe.clip, 1 + recipe.clip))
+    policy_loss = -(gain if shown is None else torch.where(shown, log_prob, gain)).mean()
     error = (value - returns).square()
     if recipe.clip_value:
         near = old_value + (value - old_value).clamp(-recipe.clip_value, recipe.clip_value)
@@ -143,6 +150,7 @@ class _Lesson:
     value: NDArray[np.float32]
     advantage: NDArray[np.float32]
     returns: NDArray[np.float32]
+    shown: NDArray[np.bool_]
 
     @staticmethod
     def of(net: IndexPolicy | OptionPolicy, descent: Descent, batch: Batch, recipe: PpoRecipe) -> _Lesson:
@@ -150,7 +158,7 @@ class _Lesson:
         with span("advantage_calculation"):
             gae(batch.reward, batch.value, batch.following, batch.bootstrap, recipe.gamma, recipe.lam, advantage)
         value = np.ascontiguousarray(batch.value[:, 0])
-        known = (batch.view, batch.action, batch.log_prob, value, advantage, advantage + value)
+        known = (batch.view, batch.action, batch.log_prob, value, advantage, advantage + value, batch.explored)
         return _Lesson(net, descent, recipe, *known)
 
     def permuted(self, random: NDArray[np.uint64]) -> _Lesson:
@@ -161,7 +169,7 @@ class _Lesson:
 
     def learner(self) -> Learn:
         """How this is learned from, on this device."""
-        if isinstance(self.net, IndexPolicy) and self.descent.flat.on_cpu:
+        if isinstance(self.net, IndexPolicy) and self.descent.flat.on_cpu and not self.shown.any():
             return self._by_kernel(self.net)
         return self._by_autograd
 
@@ -205,7 +213,8 @@ class _Lesson:
         judged = judge_indices(net, view, action) if isinstance(net, IndexPolicy) else judge_options(net, view, action)
         columns = (self.log_prob, self.value, weight, self.returns)
         known = [torch.from_numpy(column[rows]).to(judged[0].device) for column in columns]
-        return ppo_loss(*judged, known[0], known[1], known[2], known[3], self.recipe)
+        shown = torch.from_numpy(self.shown[rows]).to(judged[0].device) if self.shown.any() else None
+        return ppo_loss(*judged, known[0], known[1], known[2], known[3], self.recipe, shown)
 
 
 def ppo_update(

@@ -35,7 +35,7 @@ from maple.nets.policy import Choice
 __all__ = ["Drawn", "Priorities", "Replay"]
 
 _LOST = int(Outcome.LOST)
-_COLUMNS = ("view", "action", "reward", "discount", "beyond", "ready")
+_COLUMNS = ("view", "action", "reward", "discount", "beyond", "ready", "shown")
 
 
 @kernel
@@ -136,6 +136,7 @@ class Drawn:
     action: NDArray[np.int16]  # (n,)
     reward: NDArray[np.float32]  # (n,) discounted, over up to n decisions
     discount: NDArray[np.float32]  # (n,) of what lies beyond; 0 where the game ended
+    shown: NDArray[np.bool_]  # (n,) whether somebody else decided, to be learned from
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,7 @@ class Replay:
         self.discount = np.zeros(capacity, np.float32)
         self.beyond = np.zeros(capacity, np.int64)
         self.ready = np.zeros(capacity, np.bool_)
+        self.shown = np.zeros(capacity, np.bool_)
         self.waiting = np.full((tables, seats, n_step), -1, np.int64)
         self.tree = SumTree(capacity) if priorities else None
         self.chains = chains
@@ -207,7 +209,7 @@ class Replay:
         """Append a decision a row; `reward` is what each seat earned since its decision before."""
         row = (self.count + np.arange(len(table))) % self.capacity
         self._withdraw(row)
-        self.view[row], self.action[row] = view, choice.action
+        self.view[row], self.action[row], self.shown[row] = view, choice.action, choice.shown
         if self.chains is not None:
             self.chains.link(self.count, self.waiting[table, seat, -1], choice.state)
         closed = np.empty(len(table), np.int64)
@@ -258,6 +260,7 @@ class Replay:
             action=np.empty(n, np.int16),
             reward=np.empty(n, np.float32),
             discount=np.empty(n, np.float32),
+            shown=self.shown[row],
         )
         out = (drawn.view, drawn.beyond_view, drawn.action, drawn.reward, drawn.discount)
         if team is None:
@@ -333,7 +336,9 @@ class Replay:
             return
         n = len(state["action"])
         for name in _COLUMNS:
-            getattr(self, name)[:n] = state[name]
+            getattr(self, name)[:n] = state.get(
+                name, False
+            )  # `shown` is not in files of before there was anything to show
         self.waiting[:] = state["waiting"]
         self.count, self.drawable = (int(number) for number in state["numbers"])
         self.highest = float(state["highest"][0])

@@ -79,7 +79,8 @@ class _Lesson:
         log_prob, entropy, value = self._judge(rows, segments)
         columns = (self.batch.log_prob, self.value, weight, self.advantage + self.value)
         known = [torch.from_numpy(column[rows]).to(value.device) for column in columns]
-        loss, figures = ppo_loss(log_prob, entropy, value, known[0], known[1], known[2], known[3], self.recipe)
+        shown = torch.from_numpy(self.batch.explored[rows]).to(value.device) if self.batch.explored.any() else None
+        loss, figures = ppo_loss(log_prob, entropy, value, known[0], known[1], known[2], known[3], self.recipe, shown)
         share = segments_per_row * len(rows) / len(chosen)  # shares are weighed by segments, decisions should count
         return loss * share, {name: figure * share for name, figure in figures.items()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class Actor:
         self.snapshots: dict[int, Net] = {}
         self.team = team
         self.memory = Memory()  # of every policy in play
+        self.guide: Bot | None = None  # plays in the learner's place, who looks on
         self._seed = seed
 
     def act(self, step: Step, player: NDArray[np.int32] | None, greedy: bool = False) -> Acted:
@@ -46,7 +47,7 @@ class Actor:
         n = len(step.keys)
         if player is None:
             observe("inference_batch", n)
-            choice = self.policy.choose(step.view, step.keys, self._seed, greedy, self.memory)
+            choice = self._learner(step.view, step.keys, greedy)
             return Acted(choice.action.astype(np.int32), np.arange(n), choice)
         action = np.empty(n, np.int32)
         order = np.argsort(player, kind="stable")  # the rows of a player side by side, the learner's first
@@ -54,7 +55,7 @@ class Actor:
         groups = dict(zip(codes.tolist(), np.split(order, first[1:]), strict=True))
         rows = groups.pop(LEARNER, order[:0])
         observe("inference_batch", len(rows))
-        choice = self.policy.choose(step.view[rows], step.keys.take(rows), self._seed, greedy, self.memory)
+        choice = self._learner(step.view[rows], step.keys.take(rows), greedy)
         action[rows] = choice.action
         for code, theirs in groups.items():
             with span("enemy_turn"):
@@ -78,11 +79,22 @@ class Actor:
         value[rows] = judged
         return value.reshape(*views.shape[:2], -1)
 
+    def _learner(self, view: NDArray[np.uint64], keys: Keys, greedy: bool) -> Choice:
+        """What the learner does, or is shown."""
+        choice = self.policy.choose(view, keys, self._seed, greedy, self.memory)
+        if self.guide is None:
+            return choice
+        action = self._by_bot(self.guide, view, keys).astype(np.int16)
+        return replace(choice, action=action, explored=np.ones(len(view), np.bool_), shown=True)
+
     def _others(self, code: int, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
         if code >= RIVAL:
             observe("inference_batch", len(view))
             net = self.snapshots[code - SNAPSHOT] if code >= SNAPSHOT else self.rivals[code - RIVAL]
             return net.choose(view, keys, self._seed, False, self.memory).action.astype(np.int32)
+        return self._by_bot(self.bots[code - 1], view, keys)
+
+    def _by_bot(self, bot: Bot, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
         action = np.empty(len(view), np.int32)
-        self.team.run(self.bots[code - 1], len(view), view, self._seed, keys, action, grain=4)
+        self.team.run(bot, len(view), view, self._seed, keys, action, grain=4)
         return action

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from maple.arena.base import Arena
 from maple.arena.choose import external_arena
 from maple.arena.open import open_arena
-from maple.core.config import Config, LeagueConfig
+from maple.core.config import Config, LeagueConfig, StudyConfig
 from maple.core.cores import available_cores
-from maple.core.errors import ConfigError
+from maple.core.errors import ConfigError, nearest
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
@@ -160,6 +160,21 @@ def _check_net_fits(config: Config, game: Game) -> None:
         raise ConfigError(f"ppo.augment renames each decision by itself, for plain networks; turn it or {wanted} off")
 
 
+def _check_study(config: Config, game: Game) -> None:
+    """Refuse to study what cannot be studied."""
+    name = config.study.of
+    if not name:
+        return
+    if name not in game.spec.opponents:
+        raise ConfigError(f"study.of: {config.name} has no opponent {name!r}; {nearest(name, game.spec.opponents)}")
+    if config.algo == "afterstate":
+        raise ConfigError("study.of is for policies and action values; use --algo ppo or dqn, or leave it out")
+    if config.algo == "dqn" and not config.net.plain:
+        raise ConfigError("study.of with DQN is for plain networks; leave net.core and net.attention or study.of out")
+    if config.actors.count:
+        raise ConfigError("study.of: actors play by themselves; leave actors.count at 0, or study.of out")
+
+
 def build_trainer(
     config: Config,
     game: Game,
@@ -182,6 +197,7 @@ def build_trainer(
             f"{config.name} does not describe its options; train it with --algo {algo} --set {algo}.policy=index"
         )
     _check_net_fits(config, game)
+    _check_study(config, game)
     tables = config.tables or AUTO_TABLES
     if rivals is None:
         rivals = find_rivals(mix.runs, folder.parent if folder else None)
@@ -210,6 +226,8 @@ def build_trainer(
         budget=Budget(config.steps, config.minutes),
         horizon=config.horizon,
         exploit=exploit,
+        guide=game.bot(config.study.of) if config.study.of else None,
+        study_steps=config.study.steps,
         rivals=rivals,
     )
 
@@ -236,6 +254,7 @@ def _train_exploiter(
             "minutes": None,
             "seed": int(np.random.SeedSequence([config.seed, number]).generate_state(1, np.uint64)[0] >> 1),
             "league": LeagueConfig(window=config.league.window),
+            "study": StudyConfig(),
         }
     )
     trainer = build_trainer(alone, game, team, log, folder, rivals=[target])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from maple.arena.base import Arena
 from maple.core.errors import ConfigError
 from maple.core.step import Ended, Outcome, Step
+from maple.games.contract import Bot
 from maple.perf.spans import span
 from maple.training.actor import Acted, Actor
 from maple.training.fleet.fleet import Fleet
@@ -104,6 +105,8 @@ class Trainer:
     horizon: int  # decisions between two reports; learners that learn more often do so in rounds
     # Trains one against a learner as it is, the run's so-many-th; nothing comes of it where it is told to stop.
     exploit: Callable[[Learner, int, Callable[[], bool]], Exploiter | None]
+    guide: Bot | None = None  # whom the learner studies first, for so many steps
+    study_steps: int = 0
     rivals: Sequence[Rival] = ()  # agents of other runs, by their numbers as players
     clock: Callable[[], float] = time.monotonic
     counters: Counters = field(default_factory=Counters)
@@ -138,6 +141,7 @@ class Trainer:
         """Play until learning is due, and learn."""
         started = self.clock()
         self.learner.begin(self.counters.updates, self.progress())
+        self.actor.guide = self.guide if self.counters.steps < self.study_steps else None
         with span("env_parallel_execution"):
             games, seats = self.collect()
         played = self.clock()

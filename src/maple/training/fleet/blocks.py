@@ -159,7 +159,8 @@ class Blocks:
             row, game = slice(first_row, first_row + rows), slice(first_game, first_game + games)
             first_row, first_game = row.stop, game.stop
             ended, beyond = self._ended(block, game)
-            choice = Choice(*(block[name][row] for name in _CHOICE))
+            action, log_prob, value, explored, state = (block[name][row] for name in _CHOICE)
+            choice = Choice(action, log_prob, value, explored, state)
             decisions = (block["table"][row], block["seat"][row], block["reward"][row], block["view"][row])
             yield Played(ended, beyond, *decisions, choice)
 

@@ -1,0 +1,46 @@
+"""Learning from a script first: a short look at it is worth a lot of play, and what cannot be studied is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from maple.core.errors import ConfigError
+from maple.core.sources import load_config
+from maple.core.threads import Team
+from maple.games import make_game
+from maple.training.build import build_trainer
+from maple.training.evaluate import bot_player, evaluate, greedy_player
+
+SMALL = ["tables=64", "net.hidden=[64, 32]", "optimizer.learning_rate=0.003", "optimizer.schedule=constant"]
+PPO = ["algo=ppo", "ppo.horizon=2048", "ppo.minibatch=256", "ppo.epochs=2"]
+DQN = ["algo=dqn", "dqn.updates_per_step=4", "dqn.minibatch=128", "dqn.warmup=500", "dqn.epsilon=0.05"]
+
+
+@pytest.mark.parametrize("settings", [PPO, DQN], ids=["ppo", "dqn"])
+def test_what_was_studied_is_played(settings: list[str], team: Team) -> None:
+    """`greedy` seldom loses to `random`; who has watched it for a few seconds does not either."""
+    rates = []
+    for study in (["study.of=greedy"], []):
+        config = load_config("wargame", settings=[*SMALL, *settings, *study], flags={"steps": 12_000})
+        game = make_game("wargame", config.game)
+        trainer = build_trainer(config, game, team)
+        trainer.run(lambda _: True)
+        player = greedy_player(trainer.learner.policy)
+        found = evaluate(game, player, [bot_player(game, "random", team)], 100, 1, team)
+        rates.append(found.figures["win_rate"])
+    assert rates[0] > 0.75
+    assert rates[0] > rates[1]
+
+
+@pytest.mark.parametrize(
+    ("game", "settings", "words"),
+    [
+        ("wargame", ["study.of=gredy"], "wargame has no opponent 'gredy'; did you mean"),
+        ("ofc", ["study.of=safe", "algo=afterstate"], "use --algo ppo or dqn"),
+        ("ofc", ["study.of=safe", "algo=dqn", "dqn.policy=index", "net.core=lstm"], "is for plain networks"),
+    ],
+)
+def test_what_cannot_be_studied_is_refused(game: str, settings: list[str], words: str, team: Team) -> None:
+    config = load_config(game, settings=settings, flags={"steps": 1000})
+    with pytest.raises(ConfigError, match=words):
+        build_trainer(config, make_game(game, config.game), team)
