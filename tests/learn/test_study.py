@@ -44,7 +44,7 @@ def test_rows_that_were_shown_are_copied_and_the_others_learned_as_ever() -> Non
 
 @pytest.mark.parametrize("settings", [["dqn.policy=index"], ["dqn.policy=options"], ["dqn.dueling=false"]], ids=str)
 def test_falling_short_of_the_margin_is_worked_out_row_by_row(settings: list[str], team: Team) -> None:
-    config = load_config("ofc", settings=["algo=dqn", "tables=64", "steps=9999", "study.of=safe", *settings])
+    config = load_config("ofc", settings=["algo=dqn", "tables=64", "steps=9999", "dqn.study=safe", *settings])
     trainer = build_trainer(config, make_game("ofc", config.game), team)
     trainer.round()
     replay, net = trainer.learner.memory, trainer.learner.policy
@@ -75,8 +75,8 @@ def test_the_script_plays_in_the_learners_place_for_so_many_steps(team: Team) ->
         "steps=99999",
         "ppo.horizon=640",
         "ppo.minibatch=128",
-        "study.of=safe",
-        "study.steps=600",
+        "ppo.study=safe",
+        "ppo.study_steps=600",
     ]
     config = load_config("ofc", settings=[*settings, "opponents=self"])
     game = make_game("ofc", config.game)

@@ -81,7 +81,7 @@ def lives() -> ForkServerContext:
         ("ppo", [], 4),
         ("dqn", [], 4),
         ("ppo", ["net.core=lstm", "net.core_width=8"], 2),
-        ("dqn", ["study.of=safe", "study.steps=3000"], 2),
+        ("dqn", ["dqn.study=safe", "dqn.study_steps=3000"], 2),
     ],
 )
 def test_killed_at_random_moments_it_ends_the_same(

@@ -12,32 +12,42 @@ from maple.training.build import build_trainer
 from maple.training.evaluate import bot_player, evaluate, greedy_player
 
 SMALL = ["tables=64", "net.hidden=[64, 32]", "optimizer.learning_rate=0.003", "optimizer.schedule=constant"]
-PPO = ["algo=ppo", "ppo.horizon=2048", "ppo.minibatch=256", "ppo.epochs=2"]
-DQN = ["algo=dqn", "dqn.updates_per_step=4", "dqn.minibatch=128", "dqn.warmup=500", "dqn.epsilon=0.05"]
+PPO = ["ppo.horizon=2048", "ppo.minibatch=256", "ppo.epochs=2"]
+DQN = ["dqn.updates_per_step=4", "dqn.minibatch=128", "dqn.warmup=500", "dqn.epsilon=0.05"]
+MEMORY = ["dqn.policy=index", "net.core=gru", "net.core_width=16", "dqn.segment=4", "dqn.burn_in=0"]
 
 
-@pytest.mark.parametrize("settings", [PPO, DQN], ids=["ppo", "dqn"])
-def test_what_was_studied_is_played(settings: list[str], team: Team) -> None:
+@pytest.mark.parametrize(
+    ("algo", "settings", "least"),
+    [("ppo", PPO, 0.75), ("dqn", DQN, 0.75), ("dqn", [*DQN, *MEMORY], 0.55)],
+    ids=["ppo", "dqn", "dqn with memory"],
+)
+def test_what_was_studied_is_played(algo: str, settings: list[str], least: float, team: Team) -> None:
     """`greedy` seldom loses to `random`; who has watched it for a few seconds does not either."""
     rates = []
-    for study in (["study.of=greedy"], []):
-        config = load_config("wargame", settings=[*SMALL, *settings, *study], flags={"steps": 12_000})
+    for study in ("greedy", "null"):
+        config = load_config(
+            "wargame", settings=[*SMALL, f"algo={algo}", *settings, f"{algo}.study={study}"], flags={"steps": 12_000}
+        )
         game = make_game("wargame", config.game)
         trainer = build_trainer(config, game, team)
         trainer.run(lambda _: True)
         player = greedy_player(trainer.learner.policy)
         found = evaluate(game, player, [bot_player(game, "random", team)], 100, 1, team)
         rates.append(found.figures["win_rate"])
-    assert rates[0] > 0.75
+    assert rates[0] > least
     assert rates[0] > rates[1]
 
 
 @pytest.mark.parametrize(
     ("game", "settings", "words"),
     [
-        ("wargame", ["study.of=gredy"], "wargame has no opponent 'gredy'; did you mean"),
-        ("ofc", ["study.of=safe", "algo=afterstate"], "use --algo ppo or dqn"),
-        ("ofc", ["study.of=safe", "algo=dqn", "dqn.policy=index", "net.core=lstm"], "is for plain networks"),
+        ("wargame", ["algo=ppo", "ppo.study=gredy"], "ppo.study: wargame has no opponent 'gredy'; did you mean"),
+        (
+            "CartPole-v1",
+            ["algo=ppo", "ppo.policy=index", "ppo.study=safe"],
+            "ppo.study: CartPole-v1 has no opponent 'safe'",
+        ),
     ],
 )
 def test_what_cannot_be_studied_is_refused(game: str, settings: list[str], words: str, team: Team) -> None:

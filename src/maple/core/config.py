@@ -87,7 +87,14 @@ class OptimizerConfig(_Section):
     eps: float = Field(1e-8, gt=0)
 
 
-class PpoConfig(_Section):
+class StudyConfig(_Section):
+    """Learners that can begin by copying somebody who plays in their place."""
+
+    study: str | None = Field(None, description="an opponent in the box that is copied first; none if not set")
+    study_steps: int = Field(300_000, ge=1, description="decisions of that opponent that are copied")
+
+
+class PpoConfig(StudyConfig):
     """Proximal policy optimisation."""
 
     policy: Literal["options", "index"] = Field("options", description="described options, or plain indices and a mask")
@@ -126,7 +133,7 @@ class AfterstateConfig(_Section):
     _fits = model_validator(mode="after")(_fits)
 
 
-class DqnConfig(_Section):
+class DqnConfig(StudyConfig):
     """Q-learning from replay: double, dueling, n-step, prioritized."""
 
     policy: Literal["options", "index"] = Field("options", description="described options, or plain indices and a mask")
@@ -166,6 +173,7 @@ class DqnConfig(_Section):
     epsilon_final: float = Field(0.05, ge=0, le=1)
     explore_fraction: float = Field(0.3, gt=0, le=1, description="of the budget, over which epsilon falls")
     quantiles: int = Field(0, ge=0, le=512, description="of a distributional head; 0 for none")
+    study_margin: float = Field(0.1, ge=0, description="by how much what is copied should be worth more than the rest")
 
     @model_validator(mode="after")
     def _holds_a_round(self) -> DqnConfig:
@@ -194,14 +202,6 @@ class PracticeConfig(_Section):
 
     share: float = Field(gt=0, lt=1, description="of the tables")
     game: dict[str, Any] = Field(description="the options that differ")
-
-
-class StudyConfig(_Section):
-    """Learning from a scripted opponent first: it plays in the learner's place, and the learner copies it."""
-
-    of: str = Field("", description="an opponent in the box; none if empty")
-    steps: int = Field(500_000, ge=1, description="decisions of its that are studied")
-    margin: float = Field(0.1, ge=0, description="DQN: by how much its decisions are to be worth more than others")
 
 
 class WorkerConfig(_Section):
@@ -284,7 +284,6 @@ class Config(_Section):
     torch: TorchConfig = TorchConfig()
     snapshots: SnapshotConfig = SnapshotConfig()
     league: LeagueConfig = LeagueConfig()
-    study: StudyConfig = StudyConfig()
     log: LogConfig = LogConfig()
     workers: WorkerConfig = WorkerConfig()
     actors: ActorConfig = ActorConfig()

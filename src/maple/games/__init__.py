@@ -75,9 +75,15 @@ GAMES: Mapping[str, GameEntry] = {
             "probe_hands": 256,
             "net": {"hidden": [128, 64]},
             "optimizer": {"learning_rate": 1e-3},
-            "ppo": {"horizon": 16384, "epochs": 2, "minibatch": 2048, "gamma": 0.998, "entropy": 0.01},
-            "dqn": {"gamma": 0.998, "epsilon": 0.1, "epsilon_final": 0.03},
-            "study": {"of": "tactician", "steps": 300_000},
+            "ppo": {
+                "horizon": 16384,
+                "epochs": 2,
+                "minibatch": 2048,
+                "gamma": 0.998,
+                "entropy": 0.01,
+                "study": "tactician",
+            },
+            "dqn": {"gamma": 0.998, "epsilon": 0.1, "epsilon_final": 0.03, "study": "tactician"},
         },
     ),
 }

@@ -37,6 +37,7 @@ __all__ = [
     "dqn_loss",
     "dqn_round",
     "follow",
+    "short_of_margin",
     "taken_values",
     "torch_step",
 ]
@@ -144,15 +145,20 @@ def dqn_loss(taken: Tensor, goal: Tensor, weight: Tensor, huber: float) -> Tenso
     return (weight * (lean * each / huber).mean(2).sum(1)).mean()
 
 
+def short_of_margin(score: Tensor, mask: NDArray[np.bool_], action: NDArray[np.int16], margin: float) -> Tensor:
+    """(n,) by how much the score of each action falls short of beating all other legal ones (n, A) by `margin`."""
+    taken = torch.from_numpy(action.astype(np.int64)).to(score.device)[:, None]
+    own = score.gather(1, taken)
+    bar = (score + margin).scatter(1, taken, own).masked_fill(~torch.from_numpy(mask).to(score.device), -torch.inf)
+    return bar.amax(1) - own[:, 0]
+
+
 def copying_loss(net: QNet, view: NDArray[np.uint64], action: NDArray[np.int16], margin: float) -> Tensor:
     """(n,) by how much each decision that was shown falls short of beating all others by `margin`."""
     if isinstance(net, IndexQ):
         observation, mask = net.seen.observation(view)
         score: Tensor = net(observation, mask).mean(2)
-        taken = torch.from_numpy(action.astype(np.int64)).to(score.device)[:, None]
-        bar = (score + margin).scatter(1, taken, score.gather(1, taken))
-        bar = bar.masked_fill(~torch.from_numpy(mask).to(score.device), -torch.inf)
-        return bar.amax(1) - score.gather(1, taken)[:, 0]
+        return short_of_margin(score, mask, action, margin)
     options = net.seen.options(view, keep=True)
     is_taken = options.action == np.repeat(action, np.diff(options.offset))
     score = net.scores(options).mean(1)

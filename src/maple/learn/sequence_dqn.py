@@ -18,7 +18,7 @@ from torch import Tensor
 
 from maple.learn.ahead import Ahead
 from maple.learn.chains import Walked
-from maple.learn.dqn import Course, DqnRecipe, Pupil, dqn_loss, follow, torch_step
+from maple.learn.dqn import Course, DqnRecipe, Pupil, dqn_loss, follow, short_of_margin, torch_step
 from maple.learn.q_gradient import FIGURES
 from maple.learn.replay import Replay
 from maple.learn.segments import NO_ROW
@@ -43,6 +43,7 @@ class SegmentLesson:
     action: NDArray[np.int16]  # (m,)
     reward: NDArray[np.float32]  # (m,)
     discount: NDArray[np.float32]  # (m,)
+    shown: NDArray[np.bool_]  # (m,)
 
 
 def make_lesson(
@@ -54,7 +55,7 @@ def make_lesson(
     with span("learn_encode"):
         encode = net.seen.observation if alone else net.seen.all_observations
         observation, mask = encode(replay.view[rows])
-    known = replay.action[rows], replay.reward[rows], replay.discount[rows]
+    known = replay.action[rows], replay.reward[rows], replay.discount[rows], replay.shown[rows]
     return SegmentLesson(head, weight, walked, observation, mask, *known)
 
 
@@ -94,6 +95,9 @@ def segment_loss(
     goal = reward[:, None] + discount[:, None] * led
     taken = q[here, torch.from_numpy(lesson.action[rows[here]].astype(np.int64))]
     loss = dqn_loss(taken, goal, weight, recipe.huber)
+    if len(copied := here[lesson.shown[rows[here]]]):
+        actions = lesson.action[rows[copied]]
+        loss = loss + short_of_margin(q[copied].mean(2), seen[1][copied], actions, recipe.margin).sum() / len(here)
     off = (taken.detach() - goal).mean(1)
     size, each = walked.size[chosen], off.abs().cpu().numpy()
     begin = np.concatenate([[0], np.cumsum(size)[:-1]])

@@ -19,7 +19,7 @@ from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, nearest
 from maple.core.threads import Team
 from maple.games import make_game
-from maple.games.contract import Game
+from maple.games.contract import Bot, Game
 from maple.games.external.game import ExternalGame
 from maple.learn.chains import Chains
 from maple.learn.replay import Priorities, Replay
@@ -160,19 +160,17 @@ def _check_net_fits(config: Config, game: Game) -> None:
         raise ConfigError(f"ppo.augment renames each decision by itself, for plain networks; turn it or {wanted} off")
 
 
-def _check_study(config: Config, game: Game) -> None:
-    """Refuse to study what cannot be studied."""
-    name = config.study.of
-    if not name:
-        return
-    if name not in game.spec.opponents:
-        raise ConfigError(f"study.of: {config.name} has no opponent {name!r}; {nearest(name, game.spec.opponents)}")
-    if config.algo == "afterstate":
-        raise ConfigError("study.of is for policies and action values; use --algo ppo or dqn, or leave it out")
-    if config.algo == "dqn" and not config.net.plain:
-        raise ConfigError("study.of with DQN is for plain networks; leave net.core and net.attention or study.of out")
+def _guide(config: Config, game: Game) -> tuple[Bot | None, int]:
+    """Whom the learner copies first, and for how many decisions."""
+    recipe = config.recipe
+    if not isinstance(recipe, StudyConfig) or recipe.study is None:
+        return None, 0
+    if recipe.study not in game.spec.opponents:
+        known = nearest(recipe.study, game.spec.opponents)
+        raise ConfigError(f"{config.algo}.study: {config.name} has no opponent {recipe.study!r}; {known}")
     if config.actors.count:
-        raise ConfigError("study.of: actors play by themselves; leave actors.count at 0, or study.of out")
+        raise ConfigError(f"{config.algo}.study: actors decide by themselves; leave it or actors.count out")
+    return game.bot(recipe.study), recipe.study_steps
 
 
 def build_trainer(
@@ -197,7 +195,7 @@ def build_trainer(
             f"{config.name} does not describe its options; train it with --algo {algo} --set {algo}.policy=index"
         )
     _check_net_fits(config, game)
-    _check_study(config, game)
+    guide, study_steps = _guide(config, game)
     tables = config.tables or AUTO_TABLES
     if rivals is None:
         rivals = find_rivals(mix.runs, folder.parent if folder else None)
@@ -226,8 +224,8 @@ def build_trainer(
         budget=Budget(config.steps, config.minutes),
         horizon=config.horizon,
         exploit=exploit,
-        guide=game.bot(config.study.of) if config.study.of else None,
-        study_steps=config.study.steps,
+        guide=guide,
+        study_steps=study_steps,
         rivals=rivals,
     )
 
@@ -254,7 +252,8 @@ def _train_exploiter(
             "minutes": None,
             "seed": int(np.random.SeedSequence([config.seed, number]).generate_state(1, np.uint64)[0] >> 1),
             "league": LeagueConfig(window=config.league.window),
-            "study": StudyConfig(),
+            "ppo": config.ppo.model_copy(update={"study": None}),
+            "dqn": config.dqn.model_copy(update={"study": None}),
         }
     )
     trainer = build_trainer(alone, game, team, log, folder, rivals=[target])

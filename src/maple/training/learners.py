@@ -220,7 +220,7 @@ class DqnLearner:
     ) -> None:
         self.policy, self.memory = net, memory
         self.schedule = Schedule(net, config, precision)
-        self._seed, self._config, self._margin = config.seed, config.dqn, config.study.margin
+        self._seed, self._config = config.seed, config.dqn
         target = _copied(net)
         weights = FlatWeights(target)
         self._pupil: Pupil[Any] = Pupil(net, self.schedule.descent, target.requires_grad_(False), weights)
@@ -251,7 +251,7 @@ class DqnLearner:
             target_every=c.target_every,
             huber=c.huber,
             max_grad_norm=c.max_grad_norm,
-            margin=self._margin,
+            margin=c.study_margin,
         )
         self.schedule.at(progress)
         first = number * recipe.updates
