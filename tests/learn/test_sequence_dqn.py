@@ -88,7 +88,7 @@ def _one_by_one(
     replay, target = learner.memory, learner._pupil.target
     chains = replay.chains
     assert chains is not None
-    taken, goal, weight, errors = [], [], [], {}
+    taken, goal, weight, short, errors = [], [], [], [], {}
     for head, w in zip(heads.tolist(), weights.tolist(), strict=True):
         own = _walked(net, replay, head, chains.burn_in)
         with torch.no_grad():
@@ -102,13 +102,18 @@ def _one_by_one(
             goal.append(float(replay.reward[row]) + float(replay.discount[row]) * there[best].detach())
             taken.append(own[row][0][int(replay.action[row])])
             weight.append(w)
+            if replay.shown[row]:
+                here, mine = own[row], int(replay.action[row])
+                score = {int(a): here[0][a].mean() for a in np.flatnonzero(here[1])}
+                bar = max(value + (RECIPE.margin if a != mine else 0.0) for a, value in score.items())
+                short.append(bar - score[mine])
             off.append(abs(float((taken[-1].detach() - goal[-1]).mean())))
             row = int(chains.following[row])
             if row < 0:
                 break
         errors[head] = 0.9 * max(off) + 0.1 * float(np.mean(off))
     loss = dqn_loss(torch.stack(taken), torch.stack(goal), torch.tensor(weight), RECIPE.huber)
-    loss.backward()
+    (loss + sum(short) / len(taken)).backward()
     torch.nn.utils.clip_grad_norm_(net.parameters(), RECIPE.max_grad_norm)
     return errors
 
