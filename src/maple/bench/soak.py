@@ -1,7 +1,7 @@
 """Long runs: whether speed, memory, files and processes stay as they were, minute by minute, in a real run.
 
-A machine that others use slows down and recovers by itself, so a kernel of known work is timed at every look and speeds
-are taken relative to it.
+A machine that others use slows down and recovers by itself, so a kernel of known work is timed all along, a moment
+at a time, and speeds are taken relative to it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from maple.training.session import Progress, train_run
 
 __all__ = ["Look", "bench_soak", "verdicts"]
 
-CALIBRATE_S = 0.5
+CALIBRATE_S, CALIBRATIONS = 0.05, 20  # how long, and how often between two looks
 SHAPE = (256, 256, 256)
 WARM_UP = 0.2  # of the looks, left out
 SPEED_DRIFT, MEMORY_GROWTH = 0.03, 0.02
@@ -54,11 +54,15 @@ class _Watch:
         self.looks: list[Look] = []
         self._threads, self._every_s, self._tell = threads, every_s, tell
         self._process = psutil.Process()
-        self._began = self._last = time.monotonic()
+        self._began = self._last = self._timed = time.monotonic()
         self._steps = 0
+        self._known: list[float] = []  # speeds of the known work since the last look
 
     def __call__(self, now: Progress) -> bool:
         """Take a look if it is time for one; training always goes on."""
+        if time.monotonic() - self._timed >= self._every_s / CALIBRATIONS:
+            self._known.append(matmul_flops(*SHAPE, self._threads, CALIBRATE_S) / 1e9)
+            self._timed = time.monotonic()
         passed = time.monotonic() - self._last
         if passed < self._every_s:
             return True
@@ -66,7 +70,7 @@ class _Watch:
         look = Look(
             minute=(time.monotonic() - self._began) / 60,
             steps_per_s=speed,
-            calibration=matmul_flops(*SHAPE, self._threads, CALIBRATE_S) / 1e9,
+            calibration=float(np.mean(self._known)),
             memory_mb=self._memory_mb(),
             descriptors=self._process.num_fds() if hasattr(self._process, "num_fds") else 0,
             processes=1 + len(self._process.children(recursive=True)),
@@ -76,7 +80,7 @@ class _Watch:
             f"minute {look.minute:.1f}: {speed:,.0f} steps/s, {look.memory_mb:,.0f} MB, "
             f"{look.descriptors} descriptors, {look.processes} processes"
         )
-        self._last = time.monotonic()
+        self._last, self._known = time.monotonic(), []
         return True
 
     def _memory_mb(self) -> float:

@@ -29,7 +29,7 @@ def soak(
 ) -> None:
     """Train for an hour in a folder that is thrown away: do speed, memory, files and processes stay flat?
 
-    Speed is taken relative to a kernel that is timed at every look. What the agent learns changes how long its
+    Speed is taken relative to a kernel that is timed all along. What the agent learns changes how long its
     decisions take, so add `--set optimizer.learning_rate=1e-9` to see the machinery alone.
 
     - `maple bench soak ofc`
