@@ -61,6 +61,7 @@ def test_a_killed_run_goes_on_each_time(tmp_path: Path) -> None:
     assert found["within_an_interval"]
     assert found["interval_s"] == EVERY_S
     assert found["steps"] > 0
+    assert found["left_over"] == []
 
 
 def test_a_run_that_cannot_start_is_told_of(tmp_path: Path) -> None:

@@ -160,6 +160,21 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(cut: bool, tmp_path
     _assert_identical(_end("whole", tmp_path), _end("run", tmp_path))
 
 
+def test_what_a_kill_in_the_middle_of_saving_left_is_cleared_away(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    constant = "optimizer.schedule=constant"
+    train_run(_config(720, constant, "probe_every_s=0.001", "probe_hands=30"), run, _go_on)
+    best = (run.checkpoints / "best" / "checkpoint.json").read_text()
+    (run.checkpoints / "best").rename(run.checkpoints / ".best.old")  # killed between the two renames of a new best
+    for name in (".best.part", ".000000009999.part", "milestones/.000000000500.part"):
+        (run.checkpoints / name).mkdir(parents=True)
+        (run.checkpoints / name / "weights.safetensors").write_bytes(b"half")
+    (run.checkpoints / ".000000000720.old").mkdir()
+    train_run(_config(1440, constant, "probe_every_s=0"), run, _go_on)
+    assert (run.checkpoints / "best" / "checkpoint.json").read_text() == best
+    assert list(run.checkpoints.rglob(".*")) == []
+
+
 def test_where_all_checkpoints_are_damaged_nothing_is_touched(tmp_path: Path) -> None:
     run, before, newest = _two_checkpoints(tmp_path)
     for path in (before, newest):

@@ -42,6 +42,7 @@ __all__ = [
     "save_best",
     "save_checkpoint",
     "save_milestone",
+    "sweep",
 ]
 
 FORMAT = 3
@@ -133,6 +134,18 @@ def _write_whole(target: Path, step: int, meta: Mapping[str, Any], files: Mappin
             "same command again"
         ) from None
     return target
+
+
+def sweep(folder: Path) -> None:
+    """Clear away what a process left that was killed while it saved; what had to give way already comes back."""
+    for part in [*folder.glob(".*.part"), *folder.glob("milestones/.*.part")]:
+        shutil.rmtree(part, ignore_errors=True)
+    for old in [*folder.glob(".*.old"), *folder.glob("milestones/.*.old")]:
+        target = old.with_name(old.name.removeprefix(".").removesuffix(".old"))
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.replace(target)
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -25,7 +25,7 @@ from maple.runs.machine import describe_machine
 from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
 from maple.training.build import AUTO_TABLES, build_trainer, checkpoint_rivals, restore_trainer
-from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, load_newest
+from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, load_newest, sweep
 from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
 from maple.training.learners import load_weights
@@ -124,6 +124,7 @@ def _check_files(now: dict[str, str], then: dict[str, str], run: RunFolder) -> N
 
 def _resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -> tuple[Config, Checkpoint | None]:
     """The newest checkpoint of the run, if there is one, and the config with what it fixed."""
+    sweep(run.checkpoints)
     checkpoint = load_newest(run.checkpoints, warn)
     if checkpoint is None:
         fixed = {"tables": config.tables or AUTO_TABLES, "threads": config.threads or available_cores()}
