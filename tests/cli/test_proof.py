@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from maple.cli.app import app
 from maple.core.errors import UserError
 from tests.cli.command import TINY as SMALL
 from tests.cli.command import maple, maple_alone
 
+RECIPE = ("minibatch", "epochs")
 TINY = [*SMALL, "--set", "afterstate.minibatch=128"]
 
 
@@ -84,6 +86,31 @@ def test_tune_writes_the_preset_that_training_uses(tmp_path: Path, monkeypatch: 
     config = json.loads((tmp_path / "x" / "config.json").read_text())
     assert (config["tables"], config["threads"]) == (found["tables"], found["threads"])
     assert config["net"]["hidden"] == [16, 8]
+
+
+def test_tune_keeps_of_learning_what_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path / "config"))
+    small = [
+        "net.hidden=[16, 8]",
+        "ppo.horizon=720",
+        "ppo.minibatch=120",
+        "ppo.epochs=3",
+        "probe_hands=30",
+        "tables=48",
+    ]
+    flags = [f"--set={text}" for text in small]
+    done = maple("tune", "ofc", "--algo", "ppo", "--seconds", "6", "--learning", "--json", *flags)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    tried = found["learning"]["tried"]
+    assert [row["setting"] for row in tried] == ["ppo.minibatch=240", "ppo.epochs=2"]
+    for row in tried:
+        faster, weaker = row["throughput_ratio_ci95"][0] > 1, row["strength_diff"] < -0.5
+        assert row["kept"] == (row["verdict"] != "reject" and faster and not weaker)
+    kept = found["learning"]["kept"]
+    assert [f"{key}={value}" for key, value in kept.items()] == [row["setting"] for row in tried if row["kept"]]
+    written = yaml.safe_load(Path(found["path"]).read_text())["ppo"]
+    assert {"ppo.minibatch": 120, "ppo.epochs": 3, **kept} == {f"ppo.{key}": written[key] for key in RECIPE}
 
 
 def test_the_suites_write_what_they_print(tmp_path: Path) -> None:

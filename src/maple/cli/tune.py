@@ -29,7 +29,10 @@ def tune(
     settings: SetOption = None,
     name: Annotated[str, typer.Option(help="The preset to write: --preset NAME then uses it.")] = "tuned",
     learning: Annotated[
-        bool, typer.Option("--learning", help="Also minibatch and epochs, kept only if maple compare does not reject.")
+        bool,
+        typer.Option(
+            "--learning", help="Also minibatch and epochs, kept only if faster and not rejected by maple compare."
+        ),
     ] = False,
     seed: SeedOption = None,
     json: JsonOption = False,
@@ -101,13 +104,15 @@ def _show(found: dict[str, Any]) -> None:
     )
     for row in found["learning"]["tried"]:
         results.print(
-            f"{row['setting']}: × {row['throughput_ratio']:.2f}, {row['verdict']} ({row['reason']})", soft_wrap=True
+            f"{row['setting']}: × {row['throughput_ratio']:.2f}, {row['verdict']} ({row['reason']}), "
+            f"{'kept' if row['kept'] else 'not kept'}",
+            soft_wrap=True,
         )
     results.print(f"wrote {found['path']}; use it with --preset {found['preset']}", soft_wrap=True)
 
 
 def _learning(config: Config, seconds: float) -> dict[str, Any]:
-    """Try a larger minibatch and fewer epochs; what the gate does not reject is kept."""
+    """Try a larger minibatch and fewer epochs, one after the other; what pays is kept."""
     from maple.bench.compare import Plan, compare, two_sides
     from maple.bench.gate import Limits
 
@@ -125,9 +130,15 @@ def _learning(config: Config, seconds: float) -> dict[str, Any]:
     with two_sides() as sides, notes.status("trying minibatch and epochs") as status:
         for key, value in wanted.items():
             section, field = key.split(".")
-            changed = recipe.model_copy(update={field: value})
-            found = compare(sides, config, config.model_copy(update={section: changed}), plan, status.update).as_json()
-            tried.append({"setting": f"{key}={value}", **found})
-            if found["verdict"] != "reject":
-                kept[key] = value
+            candidate = config.model_copy(update={section: config.recipe.model_copy(update={field: value})})
+            found = compare(sides, config, candidate, plan, status.update).as_json()
+            tried.append({"setting": f"{key}={value}", **found, "kept": _pays(found, limits.margin)})
+            if tried[-1]["kept"]:
+                kept[key], config = value, candidate
     return {"kept": kept, "tried": tried}
+
+
+def _pays(found: dict[str, Any], margin: float) -> bool:
+    """Whether a setting is kept: not rejected, surely faster, and no weaker than the margin as far as was seen."""
+    faster = found["throughput_ratio_ci95"][0] > 1.0
+    return bool(found["verdict"] != "reject" and faster and found["strength_diff"] >= -margin)
