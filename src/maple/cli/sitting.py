@@ -13,7 +13,7 @@ from maple.cli.evaluate import evaluation, print_comparison, print_evaluations
 from maple.cli.messages import Messages
 from maple.cli.output import notes, warn
 from maple.cli.profile import save_profile
-from maple.core.config import Config, DqnConfig
+from maple.core.config import Config, DqnConfig, StudyConfig
 from maple.core.kernel_cache import is_compiled
 from maple.games import make_game
 from maple.perf import Profiler, ShortLine
@@ -53,13 +53,22 @@ def compile_kernels(config: Config, opponents: tuple[str, ...] = ()) -> float:
         return warm_up(config, opponents)
 
 
+def _study(config: Config) -> str:
+    """Whom the learner copies first, if anybody."""
+    recipe = config.recipe
+    if not isinstance(recipe, StudyConfig) or recipe.study is None:
+        return ""
+    return f"; it copies {recipe.study} for its first {recipe.study_steps:,} decisions"
+
+
 def sit(config: Config, folder: RunFolder, company: Company) -> dict[str, Any]:
     """Compile, train, evaluate; returns the figures of the run."""
     messages = Messages(make_notifier(company.addresses, warn), folder.name, company.addresses)
     with _mirrored(folder, company.storage) as mirror:
         try:
             compile_s = compile_kernels(config, company.opponents)
-            notes.print(f"training {config.name} as run [bold]{folder.name}[/] in {folder.path.parent} ({config.algo})")
+            how = f"({config.algo}{_study(config)})"
+            notes.print(f"training {config.name} as run [bold]{folder.name}[/] in {folder.path.parent} {how}")
             messages.started(config)
             last = _train(config, folder, company, messages, mirror)
             summary = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}

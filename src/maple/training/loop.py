@@ -148,7 +148,7 @@ class Trainer:
         with span("update"):
             figures = self.learner.update(self.counters.updates, self.progress())
             self.learner.memory.carry()
-            figures |= self._remember() | self._lag()
+            figures |= self._remember() | self._lag() | ({"studied": 1.0} if self.actor.guide is not None else {})
         self.counters.updates += 1
         self.counters.minibatches += int(figures["minibatches"])
         return Round(figures, games, seats, played - started, self.clock() - played)
