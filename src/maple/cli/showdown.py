@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -108,10 +109,16 @@ def play(
             notes.print({1.0: "won", 0.5: "tied", 0.0: "lost"}[float(score)] + f" battle {len(scores)}")
         return battles is None or len(scores) + lost < battles
 
+    def leave(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, leave)  # whoever stops it, battles are left in order
     try:
         host_battles(game, agent, min(at_a_time, battles or at_a_time), seed or 0, opened, ended)
     except KeyboardInterrupt:
         notes.print("leaving; battles under way are given up")
+    finally:
+        signal.signal(signal.SIGTERM, before)
     found = {"run": run, "server": server, "name": name, "battles": len(scores), "won": scores.count(1.0)}
     found |= {"tied": scores.count(0.5), "dropped": lost, "format": game.settings.format}
     if json:

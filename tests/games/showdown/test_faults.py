@@ -174,7 +174,12 @@ def playing(runs: Path, place: str, *more: str) -> Iterator[subprocess.Popen[str
     """`maple showdown play` once it waits for challenges; whatever happens here, it ends."""
     words = ["showdown", "play", "small", "--server", place, "--as", "Small Maple", "--runs-dir", str(runs), "--json"]
     command = [sys.executable, "-m", "maple.cli", *words, *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as play:
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a process in the background hands down deaf ears
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
+    with process as play:
         try:
             assert play.stderr is not None
             told = play.stderr.readline()
@@ -207,14 +212,15 @@ def test_play_begins_no_more_battles_than_it_was_asked_for(server: LocalServer, 
         assert other.finished_battles == 2
 
 
-def test_play_leaves_no_battle_open_after_ctrl_c(server: LocalServer, runs: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_play_leaves_no_battle_open_when_it_is_stopped(how: signal.Signals, server: LocalServer, runs: Path) -> None:
     with (
         playing(runs, f"127.0.0.1:{server.port}") as play,
         Challenger("random", server.url, "gen9randombattle", None, 3) as other,
     ):
         other.challenge("Small Maple", 3)
         wait_until(lambda: other.open_battles > 0)  # the other two are about to begin
-        play.send_signal(signal.SIGINT)
+        play.send_signal(how)
         out, told = play.communicate(timeout=60)
         assert play.returncode == 0, told
         assert "given up" in told
