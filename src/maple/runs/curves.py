@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, log10
 
+from maple.core.svg import SANS, words
 from maple.runs.store import RunFolder
 
 __all__ = ["Curve", "curve", "curves_svg"]
@@ -47,10 +47,7 @@ def _ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", size: int = 13, colour: str = _QUIET) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{colour}" '
-        f'font-family="system-ui, sans-serif">{escape(text)}</text>'
-    )
+    return words(x, y, size, text, colour, anchor, font=SANS)
 
 
 def curves_svg(curves: list[Curve], title: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from maple.core.svg import INK, words
 from maple.games.ofc.cards import RANKS, cards_of
 from maple.games.ofc.rules import ROW_SIZE, seat_in_turn
-from maple.games.pictures import INK, words
 
 __all__ = ["picture"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import cos, pi, sin
 from typing import Any
 
-from maple.games.pictures import INK, words
+from maple.core.svg import INK, words
 from maple.games.wargame.content import CELLS, HEIGHT, WIDTH, Roster
 from maple.games.wargame.ground import controlled
 from maple.games.wargame.show import MINE, THEIRS
