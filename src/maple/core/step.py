@@ -58,6 +58,11 @@ class Options:
     part_length: NDArray[np.int16]  # (B * max_parts,)
     option_part: NDArray[np.int32]  # (N, option_parts) rows of `part`
 
+    def lists(self) -> tuple[NDArray[Any], ...]:
+        """All but the actions, as kernels of first layers take them."""
+        lists = (self.shared, self.shared_length, self.part, self.part_length, self.option_part)
+        return (self.offset, *lists)
+
     @staticmethod
     def allocate(spec: OptionSpec, decisions: int, options: int) -> Options:
         """Room for this many decisions and options."""
@@ -84,6 +89,22 @@ class Ended:
     figures: NDArray[Any]  # (G,) records of the game's own figures, per seat where they have seats
     cut: NDArray[np.int64]  # (K,) which of these rows were truncated
     last_view: NDArray[np.uint64]  # (K, seats, V) the decision that each seat of those is left with, or zeros
+
+    @staticmethod
+    def join(parts: list[Ended]) -> Ended:
+        """The rows of all of them, in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        starts = np.cumsum([0, *(len(part.table) for part in parts[:-1])])
+        return Ended(
+            table=np.concatenate([part.table for part in parts]),
+            game=np.concatenate([part.game for part in parts]),
+            outcome=np.concatenate([part.outcome for part in parts]),
+            reward=np.concatenate([part.reward for part in parts]),
+            figures=np.concatenate([part.figures for part in parts]),
+            cut=np.concatenate([part.cut + start for part, start in zip(parts, starts, strict=True)]),
+            last_view=np.concatenate([part.last_view for part in parts]),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from maple.perf.spans import IDLE, span
 
-__all__ = ["Ahead"]
+__all__ = ["PREFETCH", "Ahead"]
 
+PREFETCH = "prefetch"  # what is made in the thread, less what has spans of its own; and below which others wait for it
 T = TypeVar("T")
 
 
@@ -17,26 +20,30 @@ class Ahead(Generic[T]):
     """Makes one thing at a time; take() waits for it."""
 
     def __init__(self, in_thread: bool) -> None:
-        self._pool = ThreadPoolExecutor(1, "maple-prefetch") if in_thread else None
         self._made: Future[T] | None = None
+        self._wanted: SimpleQueue[tuple[Callable[[], T], Future[T]] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        if in_thread:
+            self._thread = threading.Thread(target=self._live, name="maple-prefetch", daemon=True)
+            self._thread.start()
 
     @property
     def in_thread(self) -> bool:
         """Whether the caller's own threads stay free meanwhile."""
-        return self._pool is not None
+        return self._thread is not None
 
     def begin(self, make: Callable[[], T]) -> None:
         """Start to make the next thing."""
-        if self._pool is not None:
-            self._made = self._pool.submit(make)
+        self._made = Future()
+        if self._thread is not None:
+            self._wanted.put((make, self._made))
         else:
-            self._made = Future()
             self._made.set_result(make())
 
     def settle(self) -> None:
         """Wait until what was begun is made."""
         if self._made is not None and not self._made.done():
-            with span(IDLE):
+            with span(PREFETCH), span(IDLE):
                 self._made.exception()
 
     def take(self) -> T:
@@ -48,5 +55,20 @@ class Ahead(Generic[T]):
 
     def close(self) -> None:
         """End the thread."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._wanted.put(None)
+        if self._thread is not None:
+            with span(IDLE):
+                self._thread.join()
+
+    def _live(self) -> None:
+        with span(PREFETCH):
+            while True:
+                with span(IDLE):
+                    wanted = self._wanted.get()
+                if wanted is None:
+                    return
+                make, made = wanted
+                try:
+                    made.set_result(make())
+                except BaseException as error:  # take() hands it to the caller
+                    made.set_exception(error)

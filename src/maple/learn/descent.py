@@ -21,7 +21,7 @@ from maple.core.threads import Team, meet
 from maple.nets.flat import FlatWeights
 from maple.perf.spans import span
 
-__all__ = ["COUNTED", "GRADIENT", "LOSS", "OPTIMIZER", "Descent", "LossOfRows", "descend", "share_of"]
+__all__ = ["COUNTED", "GRADIENT", "LOSS", "OPTIMIZER", "Descent", "GradientOfRows", "LossOfRows", "descend", "share_of"]
 
 MIN_SHARE = 64  # rows that are worth a thread of their own
 BETA1, BETA2 = 0.9, 0.999
@@ -32,6 +32,7 @@ _0 = np.float32(0)
 _1 = np.float32(1)
 
 LossOfRows = Callable[[NDArray[np.int64]], tuple[Tensor, dict[str, Tensor]]]
+GradientOfRows = Callable[[NDArray[np.int64], NDArray[np.float32]], NDArray[np.float64]]  # added; sums of figures
 
 
 @fast_kernel
@@ -115,6 +116,11 @@ class Descent:
     def learning_rate(self, value: float) -> None:
         self.adam.param_groups[0]["lr"] = value
 
+    @property
+    def in_kernels(self) -> bool:
+        """Whether kernels can take the place of torch: plain floats in memory."""
+        return self.flat.on_cpu and self._precision is None
+
     def state(self) -> dict[str, NDArray[np.float32]]:
         """Adam's moments and number of steps, and the numbers that layers multiply in, for checkpoints."""
         moments = {name: value.cpu().numpy() for name, value in self.adam.state[self.flat.vector].items()}
@@ -150,6 +156,26 @@ class Descent:
 
     def _shares(self, minibatch: int) -> int:
         return max(1, min(self.team.threads, minibatch // MIN_SHARE)) if self.flat.on_cpu else 1
+
+    def by_share(self, rows: NDArray[np.int64], add_gradient: GradientOfRows, max_norm: float) -> NDArray[np.float64]:
+        """One step for the loss over `rows`, whose gradient each thread adds up for its share in kernels of its own.
+
+        Returns the sums of the loss's figures.
+        """
+        parts = self._shares(len(rows))
+        bounds = [len(rows) * part // parts for part in range(parts + 1)]
+        figures = [np.zeros(0)] * parts
+
+        def share(part: int) -> None:
+            gradient = self._gradients[part]
+            gradient[:] = 0
+            figures[part] = add_gradient(rows[bounds[part] : bounds[part + 1]], gradient)
+
+        self.team.each(share, parts)
+        with span("optimizer_step"):
+            np.sum(self._gradients[:parts], axis=0, out=self.flat.gradient.numpy())
+            self._move(max_norm)
+        return np.sum(figures, axis=0)  # type: ignore[no-any-return]
 
     def by_autograd(
         self, rows: NDArray[np.int64], loss_of: LossOfRows, max_norm: float = 0.0, worth: int | None = None
@@ -190,6 +216,11 @@ class Descent:
         torch.cat([piece.reshape(-1) for piece in gradients[0]], out=total)
         for share in gradients[1:]:
             total.add_(torch.cat([piece.reshape(-1) for piece in share]))
+        self._move(max_norm)
+
+    def _move(self, max_norm: float) -> None:
+        """Take a step of Adam down the gradient."""
+        total = self.flat.gradient
         self._scaler.unscale_(self.adam)
         if max_norm:
             total.mul_((max_norm / (torch.linalg.vector_norm(total) + 1e-6)).clamp(max=1.0))

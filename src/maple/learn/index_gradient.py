@@ -14,7 +14,7 @@ from maple.nets.dense import activate, deactivate, exp, layer_weight, stage, tow
 from maple.nets.legal import list_legal, score_legal, spread_legal
 from maple.nets.sparse import spread_bytes, sum_bytes
 
-__all__ = ["FIGURES", "add_index_gradient", "index_epoch"]
+__all__ = ["FIGURES", "add_index_gradient", "index_epoch", "policy_flow", "soften", "value_flow"]
 
 FIGURES = ("policy_loss", "value_loss", "entropy", "kl", "clipped")
 
@@ -27,9 +27,8 @@ _LEAST = np.float32(-80)  # e to this is nothing
 
 
 @fast_kernel
-def _log_probs(x, weight, bias, n, legal, log_p, p):
-    """Log-probabilities and probabilities of one row's legal actions. Writes log_p, p."""
-    score_legal(x, weight, bias, n, legal, log_p)
+def soften(n, log_p, p):
+    """From one row's logits to log-probabilities and probabilities. Writes log_p, p."""
     top = log_p[0]
     for j in range(1, n):
         top = max(top, log_p[j])
@@ -44,14 +43,20 @@ def _log_probs(x, weight, bias, n, legal, log_p, p):
 
 
 @fast_kernel
-def _policy_flow(n, legal, log_p, p, taken, old_log_prob, advantage, recipe, flow, figures):
-    """The loss's gradient with regard to one row's legal logits. Writes flow, figures."""
+def policy_flow(n, legal, log_p, p, taken, old_log_prob, advantage, shown, recipe, flow, figures):
+    """The loss's gradient with regard to one row's legal logits; what was shown is copied. Writes flow, figures."""
     clip, entropy_weight, scale = recipe[0], recipe[1], recipe[4]
     entropy, at = _0, 0
     for j in range(n):
         entropy -= p[j] * log_p[j]
         if legal[j] == taken:
             at = j
+    if shown:
+        for j in range(n):
+            flow[j] = scale * p[j]
+        flow[at] -= scale
+        figures[0] -= log_p[at]
+        return
     log_ratio = log_p[at] - old_log_prob
     ratio = np.exp(log_ratio)
     kept = advantage * ratio
@@ -60,8 +65,6 @@ def _policy_flow(n, legal, log_p, p, taken, old_log_prob, advantage, recipe, flo
     for j in range(n):
         flow[j] = scale * p[j] * (entropy_weight * (log_p[j] + entropy) - pull)
     flow[at] += scale * pull
-    for j in range(n, n + 4):
-        flow[j] = _0
     figures[0] -= min(kept, bound)
     figures[2] += entropy
     figures[3] += (ratio - _1) - log_ratio
@@ -69,7 +72,7 @@ def _policy_flow(n, legal, log_p, p, taken, old_log_prob, advantage, recipe, flo
 
 
 @fast_kernel
-def _value_flow(value, old_value, target, recipe, figures):
+def value_flow(value, old_value, target, recipe, figures):
     """The loss's gradient with regard to one row's value. Writes figures."""
     weight, clip, scale = recipe[2], recipe[3], recipe[4]
     off = value - target
@@ -83,8 +86,9 @@ def _value_flow(value, old_value, target, recipe, figures):
 
 
 @fast_kernel
-def _head(hidden, weights, actor, mask, rows, action, old_log_prob, advantage, recipe, into, gradient, figures):
+def _head(hidden, weights, actor, mask, rows, known, recipe, into, gradient, figures):
     """The actor's last layer, forward and backward, over legal actions alone. Writes into, gradient, figures."""
+    action, old_log_prob, _, advantage, _, shown = known
     top = actor.shape[0] - 1
     weight, weight_grad = layer_weight(weights, actor, top), layer_weight(gradient, actor, top)
     bias = weights[actor[top, 1] : actor[top, 1] + actor[top, 3]]
@@ -96,9 +100,11 @@ def _head(hidden, weights, actor, mask, rows, action, old_log_prob, advantage, r
     for i in range(len(rows)):
         r = rows[i]
         n = list_legal(mask[r], legal)
-        _log_probs(hidden[i], weight, bias, n, legal, log_p, p)
+        score_legal(hidden[i], weight, bias, n, legal, log_p)
+        soften(n, log_p, p)
         gain = (advantage[r] - recipe[5]) * recipe[6]
-        _policy_flow(n, legal, log_p, p, action[r], old_log_prob[r], gain, recipe, flow, figures)
+        policy_flow(n, legal, log_p, p, action[r], old_log_prob[r], gain, shown[r], recipe, flow, figures)
+        flow[n : n + 4] = _0
         spread_legal(hidden[i], weight, n, legal, flow, into[i], weight_grad, bias_grad)
 
 
@@ -111,7 +117,7 @@ def _block(weights, turned, plan, seen, rows, known, recipe, rooms, gradient, fi
     began = cycles()
     first, actor, critic, kind = plan
     observation, mask = seen
-    action, old_log_prob, old_value, advantage, returns = known
+    _, _, old_value, _, returns, _ = known
     actor_values, actor_flows, critic_values, critic_flows = rooms
     n, features, width = len(rows), first[2], first[3]
     half = width // 2
@@ -126,10 +132,10 @@ def _block(weights, turned, plan, seen, rows, known, recipe, rooms, gradient, fi
     tower_forward(weights, turned, actor, top, kind, n, actor_values)
     tower_forward(weights, turned, critic, top + 1, kind, n, critic_values)
     hidden, into = stage(actor_values, actor, top, n), stage(actor_flows, actor, top, n)
-    _head(hidden, weights, actor, mask, rows, action, old_log_prob, advantage, recipe, into, gradient, figures)
+    _head(hidden, weights, actor, mask, rows, known, recipe, into, gradient, figures)
     value, flow = stage(critic_values, critic, top + 1, n), stage(critic_flows, critic, top + 1, n)
     for i in range(n):
-        flow[i, 0] = _value_flow(value[i, 0], old_value[rows[i]], returns[rows[i]], recipe, figures)
+        flow[i, 0] = value_flow(value[i, 0], old_value[rows[i]], returns[rows[i]], recipe, figures)
     between = cycles()
     tower_backward(weights, actor, top, kind, n, actor_values, actor_flows, gradient)
     tower_backward(weights, critic, top + 1, kind, n, critic_values, critic_flows, gradient)
@@ -152,8 +158,9 @@ def add_index_gradient(weights, plan, seen, rows, known, recipe, gradient):
     Returns the sums of FIGURES, and the cycles that went into the loss and into the gradient.
 
     plan: first layer, actor and critic tower (see FlatWeights), activation; seen: observation and mask of all rows;
-    known: action, old log-probability, old value, advantage, return of all rows; recipe: clip, entropy weight, value
-    weight, value clip, what one row counts for, and what an advantage is shifted and scaled by.
+    known: action, old log-probability, old value, advantage, return of all rows, and whether they were shown; recipe:
+    clip, entropy weight, value weight, value clip, what one row counts for, and what an advantage is shifted and scaled
+    by.
     """
     _, actor, critic, _ = plan
     figures, forward, backward = np.zeros(len(FIGURES), np.float64), 0, 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +17,12 @@ from maple.core.rng import Purpose, permutation, words
 from maple.core.step import Options
 from maple.learn.descent import Descent
 from maple.learn.index_gradient import FIGURES, index_epoch
+from maple.learn.option_gradient import FAINT, add_option_gradient
 from maple.learn.returns import gae
 from maple.learn.rollout import Batch
+from maple.nets.accelerate import is_compiled
 from maple.nets.policy import IndexPolicy, OptionPolicy
-from maple.perf.spans import span
+from maple.perf.spans import span, split
 
 __all__ = [
     "PpoRecipe",
@@ -31,7 +35,7 @@ __all__ = [
     "ppo_update",
 ]
 
-Learn = Callable[[NDArray[np.int64]], NDArray[np.float64]]  # from rows in this order; sums of FIGURES, minibatches
+Learn = Callable[[NDArray[np.int64]], NDArray[np.float64]]  # from rows in this order; sums of FIGURES (, minibatches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +173,21 @@ class _Lesson:
 
     def learner(self) -> Learn:
         """How this is learned from, on this device."""
-        if isinstance(self.net, IndexPolicy) and self.descent.flat.on_cpu and not self.shown.any():
-            return self._by_kernel(self.net)
-        return self._by_autograd
+        net = self.net
+        if isinstance(net, IndexPolicy):
+            return self._by_kernel(net) if self.descent.flat.on_cpu else self._in_steps(self._autograd_step)
+        plain = self.descent.in_kernels and not is_compiled(net.actor)
+        return self._in_steps(self._option_step(net) if plain else self._autograd_step)
+
+    @property
+    def _known(self) -> tuple[NDArray[Any], ...]:
+        """What kernels need to know of rows besides what was seen."""
+        return self.action, self.log_prob, self.value, self.advantage, self.returns, self.shown
+
+    def _kernel_recipe(self) -> NDArray[np.float32]:
+        """What kernels need to know: of the recipe, of a row (its share, its advantage's shift and scale), FAINT."""
+        r = self.recipe
+        return np.array([r.clip, r.entropy, r.value_weight, r.clip_value, 0, 0, 1, FAINT], np.float32)
 
     def _by_kernel(self, net: IndexPolicy) -> Learn:
         """Whole epochs without Python, over observations that are written once."""
@@ -179,13 +195,11 @@ class _Lesson:
         plan = (flat.first(net.first), flat.tower(net.actor), flat.tower(net.critic), net.kind)
         with span("learn_encode"):
             seen = net.seen.all_observations(self.view)
-        known = (self.action, self.log_prob, self.value, self.advantage, self.returns)
-        recipe = np.array([r.clip, r.entropy, r.value_weight, r.clip_value, 0, 0, 1], np.float32)
         limits = (r.normalize, np.float32(r.max_grad_norm), r.target_kl)
 
         def learn(order: NDArray[np.int64]) -> NDArray[np.float64]:
             figures, distances = np.zeros((threads, len(FIGURES) + 1)), np.zeros((2, threads))
-            args = (plan, seen, known, recipe, limits, order, r.minibatch, figures, distances)
+            args = (plan, seen, self._known, self._kernel_recipe(), limits, order, r.minibatch, figures, distances)
             self.descent.by_kernel(index_epoch, r.minibatch, *args)
             sums: NDArray[np.float64] = figures.sum(0)
             sums[-1] = figures[0, -1]
@@ -193,19 +207,56 @@ class _Lesson:
 
         return learn
 
-    def _by_autograd(self, order: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The same in torch."""
-        sums = np.zeros(len(FIGURES) + 1)
-        for lo in range(0, len(order) - self.recipe.minibatch // 2, self.recipe.minibatch):
-            rows = order[lo : lo + self.recipe.minibatch]
-            weight = self.advantage.copy()
+    def _in_steps(self, step: Learn) -> Learn:
+        """A step for each minibatch, until the policy has moved too far."""
+
+        def learn(order: NDArray[np.int64]) -> NDArray[np.float64]:
+            sums = np.zeros(len(FIGURES) + 1)
+            for lo in range(0, len(order) - self.recipe.minibatch // 2, self.recipe.minibatch):
+                figures = step(order[lo : lo + self.recipe.minibatch])
+                sums += [*figures, 1.0]
+                if self.recipe.target_kl and figures[FIGURES.index("kl")] > 1.5 * self.recipe.target_kl:
+                    break
+            return sums
+
+        return learn
+
+    def _option_step(self, net: OptionPolicy) -> Learn:
+        """A minibatch in kernels, a share a thread; options are described when they are needed."""
+        flat, weights = self.descent.flat, self.descent.flat.vector.detach().numpy()
+        towers = (flat.first(net.first), flat.tower(net.actor), flat.first(net.critic_first), flat.tower(net.critic))
+        plan = (*towers, net.max_parts)
+
+        def step(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+            recipe = self._kernel_recipe()
+            recipe[4] = 1 / len(rows)
             if self.recipe.normalize:
-                weight[rows] = normalized(self.advantage[rows])
-            figures = self.descent.by_autograd(rows, partial(self._loss, weight), self.recipe.max_grad_norm)
-            sums += [*(figures[name] for name in FIGURES), 1.0]
-            if self.recipe.target_kl and figures["kl"] > 1.5 * self.recipe.target_kl:
-                break
-        return sums
+                some = self.advantage[rows]
+                recipe[5:7] = some.mean(), 1 / (some.std() + np.float32(1e-8))
+
+            def add(mine: NDArray[np.int64], gradient: NDArray[np.float32]) -> NDArray[np.float64]:
+                with span("learn_encode"):
+                    view = self.view[mine]
+                    options, state = net.seen.options(view), net.seen.state(view)
+                seen = (options.lists(), options.action, state.feature, state.length)
+                known = tuple(column[mine] for column in self._known)
+                began = time.perf_counter()
+                found, ahead, back = add_option_gradient(weights, plan, *seen, known, recipe, gradient)
+                share = (time.perf_counter() - began) / (ahead + back)
+                split({"loss_calculation": ahead * share, "gradient_calculation": back * share})
+                return found  # type: ignore[no-any-return]
+
+            return self.descent.by_share(rows, add, self.recipe.max_grad_norm) / len(rows)
+
+        return step
+
+    def _autograd_step(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The same in torch."""
+        weight = self.advantage.copy()
+        if self.recipe.normalize:
+            weight[rows] = normalized(self.advantage[rows])
+        figures = self.descent.by_autograd(rows, partial(self._loss, weight), self.recipe.max_grad_norm)
+        return np.array([figures[name] for name in FIGURES])
 
     def _loss(self, weight: NDArray[np.float32], rows: NDArray[np.int64]) -> tuple[Tensor, dict[str, Tensor]]:
         view, action = self.view[rows], self.action[rows]

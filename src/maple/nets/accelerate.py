@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-__all__ = ["bfloat16_gain", "choose_precision", "compile_towers"]
+__all__ = ["bfloat16_gain", "choose_precision", "compile_towers", "is_compiled"]
 
 ROWS, WIDTH, TRIALS = 512, 256, 5
 WORTH_IT = 1.1
@@ -62,3 +62,8 @@ def compile_towers(net: nn.Module, device: torch.device, tell: Callable[[str], N
         tell(f"torch.compile is off: {str(error).strip().splitlines()[0][:160]}")
         return False
     return True
+
+
+def is_compiled(tower: nn.Module) -> bool:
+    """Whether torch runs compiled code for it."""
+    return getattr(tower, "_compiled_call_impl", None) is not None

@@ -38,24 +38,41 @@ _9 = np.float32(9)
 
 @fast_kernel
 def add_product(a, b, out):
-    """out += a @ b, eight rows of b at a time. Writes out."""
+    """out += a @ b, in tiles of four rows of a and four of b. Writes out."""
     rows, inner = a.shape
-    width = out.shape[1]
-    whole = inner - inner % 8
-    for i in range(rows):
-        o = out[i]
-        for k in range(0, whole, 8):
-            a0, a1, a2, a3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
-            a4, a5, a6, a7 = a[i, k + 4], a[i, k + 5], a[i, k + 6], a[i, k + 7]
+    width, tall, whole = out.shape[1], rows - rows % 4, inner - inner % 4
+    for i in range(0, tall, 4):
+        o, p, q, r = out[i], out[i + 1], out[i + 2], out[i + 3]
+        for k in range(0, whole, 4):
+            o0, o1, o2, o3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
+            p0, p1, p2, p3 = a[i + 1, k], a[i + 1, k + 1], a[i + 1, k + 2], a[i + 1, k + 3]
+            q0, q1, q2, q3 = a[i + 2, k], a[i + 2, k + 1], a[i + 2, k + 2], a[i + 2, k + 3]
+            r0, r1, r2, r3 = a[i + 3, k], a[i + 3, k + 1], a[i + 3, k + 2], a[i + 3, k + 3]
             b0, b1, b2, b3 = b[k], b[k + 1], b[k + 2], b[k + 3]
-            b4, b5, b6, b7 = b[k + 4], b[k + 5], b[k + 6], b[k + 7]
             for h in range(width):
-                low = a0 * b0[h] + a1 * b1[h] + a2 * b2[h] + a3 * b3[h]
-                o[h] += low + a4 * b4[h] + a5 * b5[h] + a6 * b6[h] + a7 * b7[h]
-        for k in range(whole, inner):
-            a0, b0 = a[i, k], b[k]
+                x0, x1, x2, x3 = b0[h], b1[h], b2[h], b3[h]
+                o[h] += o0 * x0 + o1 * x1 + o2 * x2 + o3 * x3
+                p[h] += p0 * x0 + p1 * x1 + p2 * x2 + p3 * x3
+                q[h] += q0 * x0 + q1 * x1 + q2 * x2 + q3 * x3
+                r[h] += r0 * x0 + r1 * x1 + r2 * x2 + r3 * x3
+        for j in range(i, i + 4):
+            _add_row(a[j], b, whole, inner, out[j])
+    for i in range(tall, rows):
+        o = out[i]
+        for k in range(0, whole, 4):
+            o0, o1, o2, o3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
+            b0, b1, b2, b3 = b[k], b[k + 1], b[k + 2], b[k + 3]
             for h in range(width):
-                o[h] += a0 * b0[h]
+                o[h] += o0 * b0[h] + o1 * b1[h] + o2 * b2[h] + o3 * b3[h]
+        _add_row(a[i], b, whole, inner, o)
+
+
+@fast_kernel
+def _add_row(a, b, lo, hi, out):
+    """out += a[lo:hi] @ b[lo:hi], for one row. Writes out."""
+    for k in range(lo, hi):
+        for h in range(len(out)):
+            out[h] += a[k] * b[k, h]
 
 
 @fast_kernel

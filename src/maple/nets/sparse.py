@@ -27,11 +27,27 @@ __all__ = [
     "SparseLayer",
     "spread_bytes",
     "spread_features",
+    "spread_row",
     "sum_bytes",
     "sum_features",
+    "sum_options",
 ]
 
 _0 = np.float32(0)
+
+
+@fast_kernel
+def _add_rows(weight, feature, length, out):
+    """out += the weight rows of a list of features, four at a time. Writes out."""
+    width, whole = weight.shape[1], length - length % 4
+    for k in range(0, whole, 4):
+        a, b, c, d = weight[feature[k]], weight[feature[k + 1]], weight[feature[k + 2]], weight[feature[k + 3]]
+        for h in range(width):
+            out[h] += (a[h] + b[h]) + (c[h] + d[h])
+    for k in range(whole, length):
+        a = weight[feature[k]]
+        for h in range(width):
+            out[h] += a[h]
 
 
 @fast_kernel
@@ -41,24 +57,26 @@ def sum_features(weight, bias, feature, length, relu, out):
     for i in range(out.shape[0]):
         for h in range(width):
             out[i, h] = bias[h]
-        for k in range(length[i]):
-            row = weight[feature[i, k]]
-            for h in range(width):
-                out[i, h] += row[h]
+        _add_rows(weight, feature[i], np.int64(length[i]), out[i])
         if relu:
             for h in range(width):
                 out[i, h] = max(out[i, h], _0)
 
 
 @fast_kernel
+def spread_row(feature, length, grad, into):
+    """Add a gradient to the rows of a list of features. Writes into."""
+    for k in range(length):
+        row = into[feature[k]]
+        for h in range(into.shape[1]):
+            row[h] += grad[h]
+
+
+@fast_kernel
 def spread_features(feature, length, grad, into):
     """The gradient of that sum. Writes into."""
-    width = into.shape[1]
     for i in range(feature.shape[0]):
-        for k in range(length[i]):
-            row = into[feature[i, k]]
-            for h in range(width):
-                row[h] += grad[i, h]
+        spread_row(feature[i], length[i], grad[i], into)
 
 
 @fast_kernel
@@ -100,86 +118,92 @@ def spread_bytes(observation, grad, into):
 
 
 @fast_kernel
-def _sum_options(weight, bias, offset, shared, shared_length, part, part_length, option_part, max_parts, out):
-    """The rectified first layer of every option. Writes out."""
-    width = weight.shape[1]
+def _join(base, sums, parts, first, out):
+    """out = base and the sums of an option's parts; four parts, the common case, in one pass. Writes out."""
+    if len(parts) == 4:
+        a, b, c, d = sums[parts[0] - first], sums[parts[1] - first], sums[parts[2] - first], sums[parts[3] - first]
+        for h in range(len(out)):
+            out[h] = base[h] + (a[h] + b[h]) + (c[h] + d[h])
+        return
+    for h in range(len(out)):
+        out[h] = base[h]
+    for p in parts:
+        a = sums[p - first]
+        for h in range(len(out)):
+            out[h] += a[h]
+
+
+@fast_kernel
+def sum_options(weight, bias, options, max_parts, lo, hi, out):
+    """The rectified first layer of every option of decisions [lo, hi). Writes out.
+
+    options: the arrays of `Options` from `offset` on, without the actions.
+    """
+    offset, shared, shared_length, part, part_length, option_part = options
+    width, parts = weight.shape[1], option_part.shape[1]
     base = np.empty(width, np.float32)
-    sums = np.empty((max_parts, width), np.float32)
+    sums = np.empty((max_parts if parts > 1 else 1, width), np.float32)
     ready = np.empty(max_parts, np.bool_)
-    for i in range(offset.shape[0] - 1):
+    for i in range(lo, hi):
         for h in range(width):
             base[h] = bias[h]
-        for k in range(shared_length[i]):
-            row = weight[shared[i, k]]
-            for h in range(width):
-                base[h] += row[h]
+        _add_rows(weight, shared[i], np.int64(shared_length[i]), base)
         ready[:] = False
         first = i * max_parts
         for n in range(offset[i], offset[i + 1]):
-            for k in range(option_part.shape[1]):
-                p = option_part[n, k] - first
-                if not ready[p]:
-                    ready[p] = True
-                    for h in range(width):
-                        sums[p, h] = _0
-                    for j in range(part_length[first + p]):
-                        row = weight[part[first + p, j]]
-                        for h in range(width):
-                            sums[p, h] += row[h]
-            row = out[n - offset[0]]
-            if option_part.shape[1] == 4:  # the common case in one pass
-                a, b = sums[option_part[n, 0] - first], sums[option_part[n, 1] - first]
-                c, d = sums[option_part[n, 2] - first], sums[option_part[n, 3] - first]
+            row = out[n - offset[lo]]
+            if parts == 1:
+                p = option_part[n, 0]
                 for h in range(width):
-                    row[h] = max(base[h] + (a[h] + b[h]) + (c[h] + d[h]), _0)
-                continue
-            for h in range(width):
-                row[h] = base[h]
-            for k in range(option_part.shape[1]):
-                a = sums[option_part[n, k] - first]
-                for h in range(width):
-                    row[h] += a[h]
+                    row[h] = base[h]
+                _add_rows(weight, part[p], np.int64(part_length[p]), row)
+            else:
+                for k in range(parts):
+                    p = option_part[n, k] - first
+                    if not ready[p]:
+                        ready[p] = True
+                        sums[p] = _0
+                        _add_rows(weight, part[first + p], np.int64(part_length[first + p]), sums[p])
+                _join(base, sums, option_part[n], first, row)
             for h in range(width):
                 row[h] = max(row[h], _0)
 
 
 @fast_kernel
-def _spread_options(offset, shared, shared_length, part, part_length, option_part, max_parts, out, grad, into, bias):
+def _spread_options(options, max_parts, lo, hi, out, grad, into, bias):
     """The gradient of that layer. Writes into, bias."""
-    width = into.shape[1]
+    offset, shared, shared_length, part, part_length, option_part = options
+    width, parts = into.shape[1], option_part.shape[1]
     base = np.empty(width, np.float32)
     flow = np.empty(width, np.float32)
-    sums = np.empty((max_parts, width), np.float32)
+    sums = np.empty((max_parts if parts > 1 else 1, width), np.float32)
     used = np.empty(max_parts, np.bool_)
-    for i in range(offset.shape[0] - 1):
+    for i in range(lo, hi):
         base[:] = _0
         used[:] = False
         first = i * max_parts
         for n in range(offset[i], offset[i + 1]):
-            at = n - offset[0]
+            at = n - offset[lo]
             for h in range(width):
                 flow[h] = grad[at, h] if out[at, h] > _0 else _0
                 base[h] += flow[h]
-            for k in range(option_part.shape[1]):
+            if parts == 1:
+                p = option_part[n, 0]
+                spread_row(part[p], part_length[p], flow, into)
+                continue
+            for k in range(parts):
                 p = option_part[n, k] - first
                 if not used[p]:
                     used[p] = True
-                    for h in range(width):
-                        sums[p, h] = _0
+                    sums[p] = _0
                 for h in range(width):
                     sums[p, h] += flow[h]
         for h in range(width):
             bias[h] += base[h]
-        for k in range(shared_length[i]):
-            row = into[shared[i, k]]
-            for h in range(width):
-                row[h] += base[h]
-        for p in range(max_parts):
+        spread_row(shared[i], shared_length[i], base, into)
+        for p in range(max_parts if parts > 1 else 0):
             if used[p]:
-                for j in range(part_length[first + p]):
-                    row = into[part[first + p, j]]
-                    for h in range(width):
-                        row[h] += sums[p, h]
+                spread_row(part[first + p], part_length[first + p], sums[p], into)
 
 
 class Rows:
@@ -241,20 +265,20 @@ class OptionSum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor, options: Options, max_parts: int) -> Tensor:
-        out = torch.empty(int(options.offset[-1] - options.offset[0]), weight.shape[1])
-        lists = (options.shared, options.shared_length, options.part, options.part_length, options.option_part)
+        out = torch.empty(int(options.offset[-1]), weight.shape[1])
+        decisions = len(options.offset) - 1
         weights = weight.detach().numpy(), bias.detach().numpy()
-        _sum_options(*weights, options.offset, *lists, max_parts, out.numpy())
-        ctx.lists, ctx.offset, ctx.max_parts, ctx.shape = lists, options.offset, max_parts, weight.shape
+        sum_options(*weights, options.lists(), max_parts, 0, decisions, out.numpy())
+        ctx.options, ctx.max_parts, ctx.shape = options, max_parts, weight.shape
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         into, bias = torch.zeros(ctx.shape), torch.zeros(ctx.shape[1])
-        out = ctx.saved_tensors[0].numpy()
+        out, decisions = ctx.saved_tensors[0].numpy(), len(ctx.options.offset) - 1
         flow = grad.contiguous().numpy()
-        _spread_options(ctx.offset, *ctx.lists, ctx.max_parts, out, flow, into.numpy(), bias.numpy())
+        _spread_options(ctx.options.lists(), ctx.max_parts, 0, decisions, out, flow, into.numpy(), bias.numpy())
         return into, bias, None, None
 
 
@@ -290,11 +314,10 @@ class SparseLayer(nn.Module):
     def of_options_in_torch(self, options: Options) -> Tensor:
         """The same without kernels: for other devices, and as an oracle."""
         device = self.weight.device
-        first, last = int(options.offset[0]), int(options.offset[-1])
         decision = np.repeat(np.arange(len(options.offset) - 1), np.diff(options.offset))
         shared = self._bag(Rows(options.shared, options.shared_length))
         parts = self._bag(Rows(options.part, options.part_length))
-        chosen = torch.from_numpy(options.option_part[first:last].astype(np.int64)).to(device)
+        chosen = torch.from_numpy(options.option_part[: options.offset[-1]].astype(np.int64)).to(device)
         return torch.relu(shared[torch.from_numpy(decision).to(device)] + parts[chosen].sum(1) + self.bias)
 
     def _bag(self, rows: Rows) -> Tensor:
