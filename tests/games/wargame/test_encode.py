@@ -11,6 +11,7 @@ from maple.core.threads import Team
 from maple.games.wargame.encode import GLOBALS, OBSERVATION, ROW
 from maple.games.wargame.state import ACTIONS
 from tests.games.wargame.match import SideBySide, seen_cell, wargame
+from tests.games.wargame.slow_pieces import WIDTH, Cell, Squad, apart
 from tests.games.wargame.slow_table import MOVING, SlowGame
 
 AREA = 17 * 17
@@ -26,7 +27,33 @@ def _profile(slow: SlowGame, side: int, slot: int) -> list[int]:
     return [value // scale for value, scale in zip(whole, SCALE, strict=True)]
 
 
-def _check_globals(row: np.ndarray, slow: SlowGame) -> None:
+def _offset(cell: Cell, here: Cell) -> list[int]:
+    dx, dy = cell[0] - here[0], cell[1] - here[1]
+    return [max(0, dx), max(0, -dx), max(0, dy), max(0, -dy)]
+
+
+def _scores(slow: SlowGame, cell: Cell) -> bool:
+    """Whether a squad on this cell counts for an objective of the mission."""
+    goals = [c for label in slow.mission.objectives for c in slow.map.objectives()[label]]
+    return any(max(abs(cell[0] - c % WIDTH), abs(cell[1] - c // WIDTH)) <= 2 for c in goals)
+
+
+def _harm(slow: SlowGame, ranged: bool, side: int, squad: Squad, foe: Squad) -> set[int]:
+    """Wounds that an attack should cause, rounded; both neighbours where that is a matter of the last bits."""
+    weapon = squad.unit.ranged if ranged else squad.unit.melee
+    if weapon is None:
+        return {0}
+    b, s, t = foe.unit.body, weapon.strength, foe.unit.body.toughness
+    wound = 2 if s >= 2 * t else 6 if 2 * s <= t else 4 if s == t else 3 if s > t else 5
+    bonus = foe.braced + (ranged and slow.covered(squad.cell, foe.cell))
+    save = min(7, max(2, min(b.save + weapon.piercing - bonus, b.invulnerable or 7)))
+    each = weapon.attacks * (7 - weapon.skill) / 6 * (7 - wound) / 6 * (save - 1) / 6 * min(weapon.damage, b.wounds)
+    left = (foe.models - 1) * b.wounds + foe.wounds
+    amount = min(left, squad.models * each)
+    return {min(12, int(amount + 0.5 + nudge)) for nudge in (-1e-4, 1e-4)}
+
+
+def _check_globals(row: np.ndarray, slow: SlowGame, here: Cell) -> None:
     me = slow.side
     assert row[:2].tolist() == [slow.round, slow.game.settings.rounds - slow.round]
     assert np.flatnonzero(row[2:7]).tolist() == [slow.phase]
@@ -38,13 +65,18 @@ def _check_globals(row: np.ndarray, slow: SlowGame) -> None:
     for label, objective in slow.mission.objectives.items():
         own = slow.map.facing(label) if me else label
         mine, theirs = slow.control(me, own), slow.control(1 - me, own)
-        at = 24 + 5 * (label - 1)
+        at = 24 + 9 * (label - 1)
         pays = slow.round >= objective.opens
         wait = max(0, objective.opens - slow.round)
-        assert row[at : at + 5].tolist() == [objective.vp, pays, wait, mine > theirs, theirs > mine]
+        cells = slow.map.objectives()[label]
+        place = cells[len(cells) // 2]
+        where = _offset((place % WIDTH, place // WIDTH), here)
+        assert row[at : at + 9].tolist() == [objective.vp, pays, wait, mine > theirs, theirs > mine, *where]
+    unused = {label for label in range(1, 7) if label not in slow.mission.objectives}
+    assert not any(row[24 + 9 * (label - 1) : 24 + 9 * label].any() for label in unused)
 
 
-def _check_squads(row: np.ndarray, slow: SlowGame, here: tuple[int, int]) -> None:
+def _check_squads(row: np.ndarray, slow: SlowGame, here: Cell) -> None:
     for side in range(2):
         who = slow.side if side == 0 else 1 - slow.side
         for slot in range(8):
@@ -57,13 +89,33 @@ def _check_squads(row: np.ndarray, slow: SlowGame, here: tuple[int, int]) -> Non
             assert row[at : at + 2].tolist() == [1, side == 0 and slot == slow.slot]
             assert row[at + 2 : at + 23].tolist() == _profile(slow, who, slot)
             assert row[at + 23 : at + 25].tolist() == [squad.models, squad.wounds]
-            x, y = seen_cell(slow.side, squad)
-            dx, dy = x - here[0], y - here[1]
-            assert row[at + 31 : at + 35].tolist() == [max(0, dx), max(0, -dx), max(0, dy), max(0, -dy)]
-            assert row[at + 35] == bool(slow.engaged(who, squad))
+            marks = (squad.shaken, squad.rushed, squad.charged, squad.braced, squad.done, squad.deferred)
+            assert row[at + 25 : at + 31].tolist() == list(marks)
+            assert row[at + 31 : at + 35].tolist() == _offset(seen_cell(slow.side, squad), here)
+            assert row[at + 35 : at + 37].tolist() == [bool(slow.engaged(who, squad)), _scores(slow, squad.cell)]
+            _check_meeting(row[at + 37 : at + 43].tolist(), slow, side, squad)
 
 
-def _check_planes(row: np.ndarray, slow: SlowGame, here: tuple[int, int]) -> None:
+def _check_meeting(told: list[int], slow: SlowGame, side: int, squad: Squad) -> None:
+    """How far a squad is from the one that decides, and what the two do to each other."""
+    if slow.slot is None:
+        assert not any(told)
+        return
+    me = slow.sides[slow.side][slow.slot]
+    assert told[0] == min(15, apart(me.cell, squad.cell) // 4)
+    if side == 0:
+        assert not any(told[1:])
+        return
+    foe = 1 - slow.side
+    number = slow.sides[foe].index(squad)
+    assert told[1] == slow.sees(me.cell, squad.cell)
+    assert told[2] in (_harm(slow, True, slow.side, me, squad) if number in slow.in_sight(slow.side, me) else {0})
+    assert told[3] in (_harm(slow, True, foe, squad, me) if slow.slot in slow.in_sight(foe, squad) else {0})
+    assert told[4] in _harm(slow, False, slow.side, me, squad)
+    assert told[5] in _harm(slow, False, foe, squad, me)
+
+
+def _check_planes(row: np.ndarray, slow: SlowGame, here: Cell) -> None:
     planes = row[GLOBALS + 16 * ROW :].reshape(6, 17, 17)
     where = [{seen_cell(slow.side, s) for s in slow.alive(who)} for who in (slow.side, 1 - slow.side)]
     for y in range(17):
@@ -75,6 +127,7 @@ def _check_planes(row: np.ndarray, slow: SlowGame, here: tuple[int, int]) -> Non
             assert planes[1, y, x] == (mark == "+")
             assert planes[2, y, x] == (cell in where[0])
             assert planes[3, y, x] == (cell in where[1])
+            assert planes[4, y, x] == (inside and _scores(slow, cell))
     if slow.phase != MOVING:
         assert not planes[5].any()
         return
@@ -96,7 +149,7 @@ def test_observations_match_plain_python(team: Team) -> None:
                 here = (10, 7)
                 if game.slot is not None:
                     here = seen_cell(game.side, game.sides[game.side][game.slot])
-                _check_globals(step.observation[table], game)
+                _check_globals(step.observation[table], game, here)
                 _check_squads(step.observation[table], game, here)
                 _check_planes(step.observation[table], game, here)
         both.step("tactician")

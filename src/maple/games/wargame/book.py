@@ -80,16 +80,18 @@ BOOK = np.dtype(
         ("army", np.int16, (MAX_ARMIES, MAX_SQUADS)),  # units of each named army; -1 for none
         ("terrain", np.uint8, (MAX_BOARDS, CELLS)),
         ("walls", np.uint64, (MAX_BOARDS, HEIGHT)),  # bits of blocking cells, and of all beyond the board
-        ("ground", np.uint8, (MAX_BOARDS, 3, HEIGHT + 2 * REACH, WIDTH + 2 * REACH)),  # blocking, cover, objective
+        ("ground", np.uint8, (MAX_BOARDS, 3, HEIGHT + 2 * REACH, WIDTH + 2 * REACH)),  # blocking, cover, `near`
         ("sight", np.uint64, (MAX_BOARDS, CELLS, SIGHT_WORDS)),  # bits: which cells a cell sees
         ("shade", np.uint64, (MAX_BOARDS, CELLS, SIGHT_WORDS)),  # bits: where a target has cover from a cell
         ("path", np.uint8, (MAX_BOARDS, CELLS, CELLS)),  # inches around what blocks, regardless of squads
-        ("near", np.uint8, (MAX_BOARDS, CELLS)),  # bits: objectives that a squad on this cell counts for
+        ("near", np.uint8, (MAX_BOARDS, CELLS)),  # bits: objectives of the map that a squad on this cell counts for
+        ("place", np.int16, (MAX_BOARDS, OBJECTIVES)),  # the cell in the middle of each
         ("way", np.uint8, (MAX_BOARDS, OBJECTIVES, CELLS)),  # inches to the nearest cell of an objective
         ("zone", np.int16, (MAX_BOARDS, CELLS)),  # cells on which the first side deploys
         ("zone_size", np.int64, (MAX_BOARDS,)),
         ("vp", np.uint8, (MAX_MISSIONS, OBJECTIVES)),  # 0 where a mission does not use an objective
         ("opens", np.uint8, (MAX_MISSIONS, OBJECTIVES)),  # the first round that pays
+        ("used", np.uint8, (MAX_MISSIONS,)),  # bits: the objectives that a mission uses
         ("points_per_vp", np.int16, (MAX_MISSIONS,)),
     ],
     align=True,
@@ -151,6 +153,7 @@ def _write_objectives(battle_map: BattleMap, board: int, book: Any) -> None:
     book["way"][board] = UNREACHABLE
     for label, cells in battle_map.objectives().items():
         book["way"][board, label - 1] = book["path"][board, cells].min(axis=0)
+        book["place"][board, label - 1] = cells[len(cells) // 2]
         for cell in {c for source in cells for c in cells_within(source, CONTROL_REACH)}:
             book["near"][board, cell] |= np.uint8(1 << (label - 1))
 
@@ -165,7 +168,7 @@ def _write_board(battle_map: BattleMap, board: int, book: Any) -> None:
     fill_sight(terrain, book["sight"][board], book["shade"][board])
     fill_paths(terrain, book["path"][board])
     _write_objectives(battle_map, board, book)
-    planes = np.stack([terrain == BLOCKING, terrain == COVER, book["near"][board] != 0]).reshape(3, HEIGHT, WIDTH)
+    planes = np.stack([terrain == BLOCKING, terrain == COVER, book["near"][board]]).reshape(3, HEIGHT, WIDTH)
     book["ground"][board, 0] = 1  # beyond the board
     book["ground"][board, :, REACH:-REACH, REACH:-REACH] = planes
     zone = battle_map.zone()
@@ -194,4 +197,5 @@ def make_book(roster: Roster, maps: Mapping[str, BattleMap], missions: Mapping[s
         book["points_per_vp"][i] = mission.points_per_vp
         for label, objective in mission.objectives.items():
             book["vp"][i, label - 1], book["opens"][i, label - 1] = objective.vp, objective.opens
+            book["used"][i] |= np.uint8(1 << (label - 1))
     return books

@@ -11,13 +11,14 @@ from maple.core.kernels import ctz, kernel
 from maple.games.wargame.book import MELEE, PROFILE, RANGED
 from maple.games.wargame.combat import expected, save_bonus
 from maple.games.wargame.content import HEIGHT, MAX_SQUADS, OBJECTIVES, WIDTH
-from maple.games.wargame.ground import WAYS, controlled, distance, move_budget, seen_from
+from maple.games.wargame.ground import WAYS, controlled, distance, move_budget, near, seen_from
 from maple.games.wargame.state import ACTIONS, MOVE_PHASE, NOBODY, REACH, WINDOW
 from maple.games.wargame.view import options_of, rounds_of
 
 __all__ = ["GLOBALS", "OBSERVATION", "PLANES", "ROW", "actor_cell", "observe"]
 
-GLOBALS = 24 + 5 * OBJECTIVES
+_GOAL = 9  # numbers of an objective
+GLOBALS = 24 + _GOAL * OBJECTIVES
 _FLAGS = 6
 ROW = 2 + PROFILE + 2 + _FLAGS + 4 + 8
 PLANES = 6
@@ -33,7 +34,14 @@ def actor_cell(t):
 
 
 @kernel
-def _globals(t, book, rounds, out):
+def _offset(cell, here, out):
+    """Where a cell lies, in columns and rows to each side of another. Writes out (4,)."""
+    dy, dx = cell // WIDTH - here // WIDTH, cell % WIDTH - here % WIDTH
+    out[0], out[1], out[2], out[3] = max(0, dx), max(0, -dx), max(0, dy), max(0, -dy)
+
+
+@kernel
+def _globals(t, book, rounds, here, out):
     """Round, phase, scores, tactics, objectives. Writes out."""
     out[0], out[1] = t.round, rounds - t.round
     out[2 + t.phase] = 1
@@ -49,11 +57,12 @@ def _globals(t, book, rounds, out):
     out[22], out[23] = t.squads[0], t.squads[1]
     mine, theirs = controlled(t, book)
     for objective in range(OBJECTIVES):
-        at = 24 + 5 * objective
+        at = 24 + _GOAL * objective
         vp, opens = book.vp[t.mission, objective], book.opens[t.mission, objective]
-        out[at], out[at + 1] = vp, vp > 0 and t.round >= opens
-        out[at + 2] = max(0, np.int64(opens) - t.round) if vp > 0 else 0
-        out[at + 3], out[at + 4] = mine >> objective & 1, theirs >> objective & 1
+        if vp:
+            out[at], out[at + 1], out[at + 2] = vp, t.round >= opens, max(0, np.int64(opens) - t.round)
+            out[at + 3], out[at + 4] = mine >> objective & 1, theirs >> objective & 1
+            _offset(np.int64(book.place[t.board, objective]), here, out[at + 5 :])
 
 
 @kernel
@@ -77,10 +86,9 @@ def _squad(t, book, side, slot, here, out):
     for k in range(_FLAGS):
         out[at + k] = t.flags[side, slot] >> k & 1
     at += _FLAGS
-    dy, dx = cell // WIDTH - here // WIDTH, cell % WIDTH - here % WIDTH
-    out[at], out[at + 1], out[at + 2], out[at + 3] = max(0, dx), max(0, -dx), max(0, dy), max(0, -dy)
+    _offset(cell, here, out[at:])
     at += 4
-    out[at], out[at + 1] = t.engaged[side, slot] != 0, book.near[t.board, cell] != 0
+    out[at], out[at + 1] = t.engaged[side, slot] != 0, near(t, book, cell) != 0
     if t.slot != NOBODY:
         out[at + 2] = min(15, distance(here, cell) // 4)
         if side != t.side:
@@ -96,13 +104,16 @@ def _squad(t, book, side, slot, here, out):
 def _planes(t, book, here, ways, out):
     """Blocking, cover, own, enemy, objective, inches to get there, each over the window. Writes out."""
     y0, x0 = here // WIDTH - REACH, here % WIDTH - REACH
-    ground = book.ground[t.board]
+    ground, used = book.ground[t.board], book.used[t.mission]
     for y in range(WINDOW):
         row = y * WINDOW
-        for plane in range(3):
-            source, first = ground[plane, y0 + REACH + y], (0, _AREA, 4 * _AREA)[plane] + row
+        for plane in range(2):
+            source, first = ground[plane, y0 + REACH + y], plane * _AREA + row
             for x in range(WINDOW):
                 out[first + x] = source[x0 + REACH + x]
+        source, first = ground[2, y0 + REACH + y], 4 * _AREA + row
+        for x in range(WINDOW):
+            out[first + x] = (source[x0 + REACH + x] & used) != 0
     for side in range(2):
         for slot in range(t.squads[side]):
             cell = np.int64(t.cell[side, slot])
@@ -131,7 +142,7 @@ def observe(view, book, scratch, observation, mask, lo, hi):
         out[:] = 0
         count = options_of(view[i], known, t, legal, ways)
         here = actor_cell(t)
-        _globals(t, known, rounds_of(view[i]), out)
+        _globals(t, known, rounds_of(view[i]), here, out)
         for squad in range(2 * MAX_SQUADS):
             at = GLOBALS + squad * ROW
             _squad(t, known, squad // MAX_SQUADS, squad % MAX_SQUADS, here, out[at : at + ROW])

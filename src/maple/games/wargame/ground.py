@@ -22,6 +22,7 @@ __all__ = [
     "find_ways",
     "list_moves",
     "move_budget",
+    "near",
     "refresh",
     "seen_from",
     "shootable",
@@ -233,6 +234,12 @@ def shootable(t, side, slot):
 
 
 @kernel
+def near(t, book, cell):
+    """Bits: the objectives of the mission that a squad on this cell counts for."""
+    return book.near[t.board, cell] & book.used[t.mission]
+
+
+@kernel
 def controlled(t, book):
     """Bits: the objectives of the mission that each side controls, by a strictly greater sum of control."""
     sums = np.zeros((2, OBJECTIVES), np.int64)
@@ -241,14 +248,13 @@ def controlled(t, book):
             cell = t.cell[side, slot]
             if cell < 0 or t.flags[side, slot] & SHAKEN:
                 continue
-            near = book.near[t.board, cell]
-            if near:
+            counts = near(t, book, cell)
+            if counts:
                 for objective in range(OBJECTIVES):
-                    if near >> objective & 1:
+                    if counts >> objective & 1:
                         sums[side, objective] += book.profile[t.unit[side, slot], CONTROL]
     first = second = 0
     for objective in range(OBJECTIVES):
-        if book.vp[t.mission, objective]:
-            first |= (sums[0, objective] > sums[1, objective]) << objective
-            second |= (sums[1, objective] > sums[0, objective]) << objective
+        first |= (sums[0, objective] > sums[1, objective]) << objective
+        second |= (sums[1, objective] > sums[0, objective]) << objective
     return first, second

@@ -24,7 +24,7 @@ from maple.games.wargame.book import (
     weapon_column,
 )
 from maple.games.wargame.content import MAX_SQUADS, OBJECTIVES, WIDTH
-from maple.games.wargame.ground import WAYS, cell_at, controlled
+from maple.games.wargame.ground import WAYS, cell_at, controlled, near
 from maple.games.wargame.promise import (
     CHARGE_VALUE,
     CLASH,
@@ -187,10 +187,10 @@ def _describe_squads(t, book, out):
             out[n] = _SQUAD + (side * _PRICE + price) * _HEALTH + _health(t, book, side, slot)
             out[n + 1] = _PLACE + side * _PLACES + cell // WIDTH // 2 * 11 + cell % WIDTH // 2
             n += 2
-            near = book.near[t.board, cell]
-            if near and not t.flags[side, slot] & SHAKEN:
+            counts = near(t, book, cell)
+            if counts and not t.flags[side, slot] & SHAKEN:
                 for objective in range(OBJECTIVES):
-                    if near >> objective & 1 and book.vp[t.mission, objective]:
+                    if counts >> objective & 1:
                         out[n] = _NEAR + (side * OBJECTIVES + objective) * _PRICE + price
                         n += 1
                         break
@@ -214,7 +214,7 @@ def _describe_actor(t, book, out):
     if t.engaged[t.side, t.slot]:
         out[n] = _STATE + 1
         n += 1
-    if book.near[t.board, t.cell[t.side, t.slot]]:
+    if near(t, book, t.cell[t.side, t.slot]):
         out[n] = _STATE + 2
         n += 1
     return n
@@ -242,7 +242,7 @@ def _describe_place(t, book, action, place, left, seen, out):
     out[6], out[7] = _WAY + capped(25, seen[WAY] // 2), _ENEMY + capped(25, seen[NEAR] // 2)
     # On the side that looks at the board, side 0's own: places are the same for both.
     out[8], out[9] = _X + place % WIDTH, _Y + place // WIDTH
-    out[10] = _GROUND + 2 * book.terrain[t.board, place] + (book.near[t.board, place] != 0)
+    out[10] = _GROUND + 2 * book.terrain[t.board, place] + (near(t, book, place) != 0)
     out[11] = _TRADE + 4 * capped(3, _step(dealt) // 3) + capped(3, _step(taken) // 3)
     return 12
 
@@ -261,7 +261,7 @@ def _describe_attack(t, book, action, seen, out):
     out[2] = _SHARE + kind * 11 + capped(10, share * 10)
     out[3] = _PRICED + kind * _PRICE + _price(t, book, side, foe)
     out[4] = _HURT + kind * _HEALTH + _health(t, book, side, foe)
-    out[5] = _HOLDER + 2 * kind + (book.near[t.board, t.cell[side, foe]] != 0)
+    out[5] = _HOLDER + 2 * kind + (near(t, book, t.cell[side, foe]) != 0)
     out[6] = _SHOOTER + kind * 8 + capped(7, (profile[_RANGED_RANGE] + 5) // 6)
     if kind == 0:
         return 7

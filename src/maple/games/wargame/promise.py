@@ -12,7 +12,7 @@ from maple.core.kernels import kernel
 from maple.games.wargame.book import CONTROL, MELEE, MODELS, MOVE, POINTS, RANGE, RANGED, WOUNDS, weapon_column
 from maple.games.wargame.combat import expected, save_bonus
 from maple.games.wargame.content import MAX_SQUADS, OBJECTIVES, STRAIGHT
-from maple.games.wargame.ground import charge_way, distance, seen_from, within
+from maple.games.wargame.ground import charge_way, distance, near, seen_from, within
 from maple.games.wargame.rules import SURGE_INCHES
 from maple.games.wargame.state import (
     BRACE,
@@ -131,9 +131,9 @@ def _set_goals(t, book, side, slot, goals):
             cell = t.cell[who, other]
             if cell < 0 or t.flags[who, other] & SHAKEN or (who == side and other == slot):
                 continue
-            near = book.near[t.board, cell]
+            counts = near(t, book, cell)
             for objective in range(OBJECTIVES):
-                sums[who, objective] += book.profile[t.unit[who, other], CONTROL] * (near >> objective & 1)
+                sums[who, objective] += book.profile[t.unit[who, other], CONTROL] * (counts >> objective & 1)
     own = 0 if t.flags[side, slot] & SHAKEN else np.int64(book.profile[t.unit[side, slot], CONTROL])
     for objective in range(OBJECTIVES):
         vp = np.float32(book.vp[t.mission, objective])
@@ -183,9 +183,9 @@ def _look_around(t, book, cell, rushes, reach, enemies, goals, out):
 @kernel
 def _look_for_goals(t, book, cell, goals, out):
     """The objectives' side of it. Writes out."""
-    near, gain, pull, way = book.near[t.board, cell], 0.0, -_FAR, _FAR
+    counts, gain, pull, way = near(t, book, cell), 0.0, -_FAR, _FAR
     for objective in range(OBJECTIVES):
-        if near >> objective & 1:
+        if counts >> objective & 1:
             gain += goals[objective, _HERE]
         if goals[objective, _WANTED] > 0:
             inches = max(0.0, np.float64(book.way[t.board, objective, cell]) - 4.0)
@@ -213,8 +213,7 @@ def _tactic(t, book, action, side, enemies, room, goals):
     _look_around(t, book, np.int64(t.cell[side, slot]), True, 0, enemies, goals, room)
     if action < RALLY:
         return 0.25 * (room[FIRE] + room[CLASH])
-    near = book.near[t.board, t.cell[side, slot]]
-    return 10.0 if near else 1.0
+    return 10.0 if near(t, book, t.cell[side, slot]) else 1.0
 
 
 @kernel
@@ -250,4 +249,4 @@ def promise(t, book, action, place, enemies, goals, ways, out):
             chance = CHANCE[max(2, need - (SURGE_INCHES if t.boost else 0))]
             out[NEAR] = need
         out[VALUE], out[RISK] = chance * enemies[foe, _FIGHT], chance * enemies[foe, _THEIR_FIGHT]
-        out[GAIN] = book.near[t.board, t.cell[1 - side, foe]] != 0
+        out[GAIN] = near(t, book, t.cell[1 - side, foe]) != 0

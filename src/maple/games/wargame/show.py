@@ -42,11 +42,10 @@ MINE, THEIRS = "ABCDEFGH", "abcdefgh"  # by slot
 def board_text(table: Any, book: Any) -> str:
     """The board: `#` blocks, `+` is cover, `o` the reach of an objective, capitals the first side, small the second."""
     board = int(table["board"])
-    terrain, near = book["terrain"][board], book["near"][board]
-    used = sum(1 << label for label, vp in enumerate(book["vp"][int(table["mission"])]) if vp)
+    terrain, near = book["terrain"][board], book["near"][board] & book["used"][int(table["mission"])]
     marks = ["." for _ in range(CELLS)]
     for cell in range(CELLS):
-        if int(near[cell]) & used:
+        if near[cell]:
             marks[cell] = "o"
         if terrain[cell] in (BLOCKING, COVER):
             marks[cell] = "#" if terrain[cell] == BLOCKING else "+"
