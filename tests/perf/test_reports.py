@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from html.parser import HTMLParser
 from typing import Any
 
@@ -71,6 +72,105 @@ def test_the_advice_follows_the_figures(
     assert says in bottleneck(_profile(main, helper, **facts))
 
 
+PLAY, UPDATE = "env_parallel_execution", "update"
+
+
+def _paths(name: str, process: str, spans: dict[tuple[str, ...], float]) -> dict[str, Any]:
+    """An account by paths, of ten seconds."""
+    names: dict[str, float] = {}
+    for path, seconds in spans.items():
+        names[path[-1]] = names.get(path[-1], 0.0) + seconds
+    tree = [{"path": list(path), "self_s": s, "total_s": s, "count": 1} for path, s in spans.items()]
+    return {**_account(name, names, process), "tree": tree}
+
+
+def _with_processes(
+    main: dict[tuple[str, ...], float], process: str, idle: float, count: int, **facts: Any
+) -> dict[str, Any]:
+    profile = _profile({"env_step": 10}, {"idle": 10}, batch=64, **facts)
+    players = [
+        _paths("MainThread", f"{process}-{i}", {("env_step",): 10 - idle, ("idle",): idle}) for i in range(count)
+    ]
+    spare, tried = (
+        _paths("MainThread", "worker-8", {("idle",): 10}),
+        _paths("MainThread", "worker-9", {("env_step",): 1}),
+    )
+    accounts = [_paths("MainThread", "main", main), profile["accounts"][1], *players]
+    return {**profile, "accounts": [*accounts, spare, tried] if process == "worker" else accounts}
+
+
+@pytest.mark.parametrize(
+    ("main", "process", "idle", "count", "says"),
+    [
+        ({(PLAY, "env_observe", "idle"): 8, (PLAY, "env_step"): 2}, "worker", 1, 1, "(--workers 2, now 1)"),
+        ({(PLAY, "env_observe", "idle"): 8, (PLAY, "env_step"): 2}, "worker", 1, 2, "a cheaper step, or more than 2"),
+        ({(PLAY, "env_observe", "idle"): 8, (PLAY, "env_step"): 2}, "worker", 7, 2, "tables=2048, now 1024"),
+        (
+            {(PLAY, "env_observe", "idle"): 1, (PLAY, "env_step"): 9},
+            "worker",
+            9,
+            2,
+            "fewer workers (--workers 1, now 2)",
+        ),
+        ({(PLAY, "env_observe", "idle"): 1, (PLAY, "env_step"): 9}, "worker", 9, 2, "idle 90% of their time"),
+        ({(PLAY, "idle"): 8, (UPDATE, "loss_calculation"): 2}, "actor", 1, 1, "(--set actors.count=2, now 1)"),
+        ({(PLAY, "idle"): 1, (PLAY, "rollout_store"): 9}, "actor", 9, 1, "storing decisions takes 90%, 64 at a time"),
+        ({(PLAY, "env_observe", "idle"): 8, (PLAY, "env_step"): 2}, "node", 0, 0, "for 1 process, busy 40%"),
+        ({("build", "env_reset", "idle"): 6, (PLAY, "env_step"): 4}, "worker", 0, 0, "starting and ending takes 60%"),
+        ({("build", "env_reset", "idle"): 1, (PLAY, "env_step"): 9}, "worker", 0, 0, "playing the game takes 90%"),
+    ],
+)
+def test_waiting_for_other_processes_is_seen(
+    main: dict[tuple[str, ...], float], process: str, idle: float, count: int, says: str
+) -> None:
+    profile = _with_processes(main, process, idle, count, threads=1)
+    for sample in profile["samples"]:
+        sample["cpu_per_process"] = {"1": 80.0, "2": 40.0}
+    assert says.lower() in bottleneck(profile).lower()
+
+
+@pytest.mark.parametrize(
+    ("main", "says"),
+    [
+        ({(UPDATE, "gradient_calculation"): 8, (UPDATE, "env_step"): 2}, "--set dqn.updates_per_step=4, now 8"),
+        ({(UPDATE, "gradient_calculation"): 4, (UPDATE, "optimizer_step"): 6}, "--set dqn.minibatch=512, now 256"),
+        ({(UPDATE, "replay_sample"): 6, (UPDATE, "replay_update"): 4}, "--set dqn.prefetch=true"),
+        ({(UPDATE, "prefetch", "idle"): 8, (PLAY, "env_step"): 2}, "--set dqn.draw_ahead=8, now 4"),
+        ({(UPDATE, "idle"): 8, (UPDATE,): 2}, "while they learn; what would change that: a larger minibatch"),
+        ({(UPDATE,): 8, (PLAY, "env_step"): 2}, "beside its gradient takes 80%"),
+    ],
+)
+def test_learning_from_replay_has_advice_of_its_own(main: dict[tuple[str, ...], float], says: str) -> None:
+    facts = {"algo": "dqn", "updates_per_step": 8, "train_every": 1024, "draw_ahead": 4, "epochs": 0}
+    profile = _profile({"env_step": 10}, {"update": 10}, **facts)
+    profile["accounts"][0] = _paths("MainThread", "main", main)
+    assert says in bottleneck(profile)
+
+
+def test_the_report_gives_three_findings_whoever_else_is_there() -> None:
+    profile = _profile(BUSY, {"idle": 5, "env_step": 5})
+    assert "Other programs" not in text_report(profile)
+    profile["system"] |= {"machine_cpu_percent": 98.0, "cpu_percent": 60.0}
+    lines = text_report(profile).splitlines()
+    assert [line[:2] for line in lines[2:6]] == ["1.", "2.", "3.", "Ot"]
+    assert lines[2][3:] == bottleneck(profile)
+    assert "Other programs used 68%" in html_page(profile, "shared")
+
+
+def test_the_report_draws_the_tree() -> None:
+    profile = _profile(BUSY, {"idle": 9.95, "env_step": 0.05})
+    spans = {("play",): 1.0, ("play", "wait"): 2.0, ("learn",): 3.0, ("play", "wait", "deep"): 4.0}
+    account = profile["accounts"][0] = _paths("MainThread", "main", spans)
+    for row, total in zip(account["tree"], (7.0, 6.0, 3.0, 4.0), strict=True):
+        row["total_s"] = total
+    lines = text_report(profile).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("  play"))
+    names = [line[:32].rstrip() for line in lines[first : first + 4]]
+    assert names == ["  play", "    wait", "      deep", "  learn"]
+    assert "10.0%   70.0%" in lines[first]
+    assert "main / maple-team-1: 10.00 s, idle 99.5%, untracked 0.0%" in lines  # a line is enough for it
+
+
 def test_findings_are_about_less_and_less() -> None:
     shares = [finding.share for finding in findings(_profile(BUSY, {"idle": 5, "env_step": 5}))]
     assert shares == sorted(shares, reverse=True)
@@ -125,6 +225,31 @@ def test_the_page_is_whole_and_needs_no_network() -> None:
     assert "http" not in page
     assert "&lt;profile&gt;" in page
     assert "<b>&lt;" not in page
+
+
+def test_the_short_line_has_what_is_drawn_ahead() -> None:
+    clock = 0.0
+
+    def now() -> float:
+        return clock
+
+    def draw() -> None:
+        nonlocal clock
+        with span("prefetch"), span("replay_sample"):
+            clock += 3.0
+
+    with Recorder(now) as recorder:
+        line = ShortLine(recorder, 1.0, now)
+        assert line.due(0, 0, 0) is None
+        with span("replay_sample"):
+            clock += 1.0
+        thread = threading.Thread(target=draw, name="maple-prefetch")
+        thread.start()
+        thread.join()
+        text = line.due(2000, 10, 500)
+    assert text is not None
+    assert "replay_sample_ms=2000.000" in text
+    assert "updates/step=0.25" in text
 
 
 def test_the_short_line_counts_since_the_line_before() -> None:

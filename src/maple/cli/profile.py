@@ -15,16 +15,25 @@ from maple.perf import bottleneck, chrome_trace, html_page, text_report
 from maple.perf.report import figures_of
 from maple.runs.store import RunFolder, find_run, write_atomically
 
-__all__ = ["profile", "save_profile"]
+__all__ = ["profile", "profiles_of", "save_profile"]
 
 FOLDER = "profiles"
 
 
-def save_profile(run: RunFolder, name: str, found: dict[str, Any]) -> Path:
-    """Write a profile into the run's folder: JSON, the trace and the report; returns where the JSON is."""
+def profiles_of(run: Path) -> dict[str, Path]:
+    """The files of a run's profiles by name."""
+    return {path.stem: path for path in (run / FOLDER).glob("*.json") if not path.name.endswith(".trace.json")}
+
+
+def save_profile(run: RunFolder, name: str, found: dict[str, Any], with_trace: bool = True) -> Path:
+    """Write a profile into the run's folder: JSON, the report and the trace; returns where the JSON is."""
     folder = run.path / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / f"{name}.trace.json", jsonlib.dumps(chrome_trace(found)))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot make {folder}: {error.strerror}; choose another --runs-dir") from None
+    if with_trace:
+        write_atomically(folder / f"{name}.trace.json", jsonlib.dumps(chrome_trace(found)))
     write_atomically(folder / f"{name}.txt", text_report(found) + "\n")
     accounts = [{key: value for key, value in a.items() if key != "events"} for a in found["accounts"]]
     slim = {**found, "accounts": accounts, "figures": figures_of(found), "bottleneck": bottleneck(found)}
@@ -34,8 +43,7 @@ def save_profile(run: RunFolder, name: str, found: dict[str, Any]) -> Path:
 
 def _newest(path: Path, name: str | None) -> Path:
     """The file of the profile called `name`, or of the newest one."""
-    folder = path / FOLDER
-    known = {p.stem: p for p in folder.glob("*.json") if not p.name.endswith(".trace.json")} if folder.is_dir() else {}
+    known = profiles_of(path)
     if not known:
         raise RunError(f"run {path.name!r} has no profile; train it with --profile")
     if name is not None and name not in known:

@@ -129,7 +129,8 @@ class _Worker:
     def end(self) -> None:
         """End the thread."""
         self.begin(None)
-        self._thread.join()
+        with span(IDLE):
+            self._thread.join()
 
     def _live(self) -> None:
         for number in count(1):

@@ -6,7 +6,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from maple.perf.advice import findings
+from maple.perf.advice import crowding, findings
 from maple.perf.report import facts_text, figures_of
 from maple.perf.spans import IDLE, UNTRACKED
 
@@ -166,7 +166,9 @@ def _sizes(profile: dict[str, Any]) -> str:
 def html_page(profile: dict[str, Any], title: str) -> str:
     """The whole page."""
     colors = _colors(profile)
-    said = "".join(f"<li>{escape(f.what)}: {escape(f.change)}</li>" for f in findings(profile)[:4])
+    crowd = crowding(profile)
+    told = [*(f"{found.what}: {found.change}" for found in findings(profile)[:4]), *([crowd] if crowd else [])]
+    said = "".join(f"<li>{escape(text)}</li>" for text in told)
     tiles = "".join(
         f'<div class="tile"><span class="quiet">{escape(name.replace("_", " "))}</span><b>{value:,.1f}</b></div>'
         for name, value in figures_of(profile).items()

@@ -24,16 +24,16 @@ PARTS = "_MAPLE_PROFILE_PARTS"  # where children leave their accounts; set while
 
 def account_figures(account: Account, now: float, process: str) -> dict[str, Any]:
     """An account as plain figures: spans by name and as a tree; idle and untracked time are spans as well."""
-    wall = account.settle(now) - account.began
+    wall, spans = account.standing(now)
     names: dict[str, dict[str, Any]] = {}
-    tree = []
-    for path, node in account.root.walk():
-        share = node.self_s / wall if wall > 0 else 0.0
-        tree.append({"path": list(path), "self_s": node.self_s, "total_s": node.total_s(), "count": node.count})
-        entry = names.setdefault(node.name, {"name": node.name, "self_s": 0.0, "share": 0.0, "count": 0})
-        entry["self_s"] += node.self_s
-        entry["share"] += share
-        entry["count"] += node.count
+    total: dict[tuple[str, ...], float] = {}
+    for each in spans:
+        entry = names.setdefault(each.name, {"name": each.name, "self_s": 0.0, "share": 0.0, "count": 0})
+        entry["self_s"] += each.self_s
+        entry["share"] += each.self_s / wall if wall > 0 else 0.0
+        entry["count"] += each.count
+        for depth in range(len(each.path) + 1):
+            total[each.path[:depth]] = total.get(each.path[:depth], 0.0) + each.self_s
     names.setdefault(IDLE, {"name": IDLE, "self_s": 0.0, "share": 0.0, "count": 0})
     return {
         "name": account.name,
@@ -43,25 +43,23 @@ def account_figures(account: Account, now: float, process: str) -> dict[str, Any
         "idle_s": names[IDLE]["self_s"],
         "untracked_s": names[UNTRACKED]["self_s"],
         "spans": sorted(names.values(), key=lambda entry: -entry["self_s"]),
-        "tree": tree,
+        "tree": [
+            {"path": list(each.path), "self_s": each.self_s, "total_s": total[each.path], "count": each.count}
+            for each in spans
+        ],
     }
 
 
-def _part(recorder: Recorder, process: str, offset: float) -> dict[str, Any]:
+def _part(recorder: Recorder, process: str, offset: float, with_events: bool = True) -> dict[str, Any]:
     """What one process has to tell, its times moved by `offset`: onto a clock that processes share."""
     accounts = []
     for account in list(recorder.accounts):
         figures = account_figures(account, recorder.ended or recorder.clock(), process)
         figures["began"] += offset
-        figures["events"] = [[e.name, e.began + offset, e.ended + offset] for e in account.trace()]
+        events = account.trace() if with_events else []
+        figures["events"] = [[e.name, e.began + offset, e.ended + offset] for e in events]
         accounts.append(figures)
-    return {
-        "process": process,
-        "pid": os.getpid(),
-        "accounts": accounts,
-        "counters": dict(recorder.counters),
-        "distributions": {name: asdict(found) for name, found in recorder.distributions.items()},
-    }
+    return {"process": process, "pid": os.getpid(), "accounts": accounts, **recorder.tallies()}
 
 
 @contextmanager
@@ -129,28 +127,37 @@ class Profiler:
         return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
     def profile(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """All that was found, as one JSON tree; `facts` are what the caller knows: counts and settings."""
-        recorder, began, counters = self.recorder, self._began_unix, dict[str, float]()
+        """All that was found, as one JSON tree; `facts` are what the caller knows: counts and settings.
+
+        While it still records, it is what was found so far: without the trace, and without children, who hand over when
+        they end.
+        """
+        recorder, began = self.recorder, self._began_unix
+        now = recorder.ended or recorder.clock()
+        parts = self._parts or [_part(recorder, "main", began - recorder.began, with_events=False)]
+        counters: dict[str, float] = {}
         distributions: dict[str, Distribution] = {}
-        accounts = [account for part in self._parts for account in part["accounts"]]
-        for account in accounts:
-            account["began"] -= began
-            account["events"] = [[name, first - began, last - began] for name, first, last in account["events"]]
-        for part in self._parts:
+        for part in parts:
             for name, amount in part["counters"].items():
                 counters[name] = counters.get(name, 0.0) + amount
             for name, found in part["distributions"].items():
                 buckets = {int(bucket): number for bucket, number in found["buckets"].items()}
                 distributions.setdefault(name, Distribution()).merge(Distribution(**{**found, "buckets": buckets}))
-        samples = [{**sample, "at": sample["at"] - recorder.began} for sample in self._sampler.samples]
+        samples = [{**sample, "at": sample["at"] - recorder.began} for sample in list(self._sampler.samples)]
         return {
             "format": 1,
             "began_unix": began,
-            "wall_s": recorder.ended - recorder.began,
+            "wall_s": now - recorder.began,
             "facts": facts,
-            "accounts": accounts,
+            "accounts": [_moved(account, -began) for part in parts for account in part["accounts"]],
             "counters": counters,
             "distributions": {name: asdict(found) for name, found in distributions.items()},
             "system": summarize_samples(samples),
             "samples": samples,
         }
+
+
+def _moved(account: dict[str, Any], offset: float) -> dict[str, Any]:
+    """An account's figures with its times moved by `offset`."""
+    events = [[name, first + offset, last + offset] for name, first, last in account["events"]]
+    return {**account, "began": account["began"] + offset, "events": events}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from maple.perf.advice import bottleneck
+from maple.perf.advice import bottleneck, crowding, findings
+from maple.perf.spans import UNTRACKED
 
 __all__ = ["facts_text", "figures_of", "text_report"]
 
 LEAST_SHARE = 0.001  # spans below this are summed up in one line
+RESTING = 0.99  # of an account: who is idle for longer gets no tree
+SAID = 3  # findings
+WORTH_A_WORD = 0.02  # of the training thread's time
 WIDTH = 24
 
 
@@ -44,21 +49,63 @@ def _bar(share: float) -> str:
     return "█" * round(WIDTH * share)
 
 
+def _title(account: dict[str, Any]) -> str:
+    wall = max(account["wall_s"], 1e-9)
+    idle, untracked = account["idle_s"] / wall, account["untracked_s"] / wall
+    who = f"{account['process']} / {account['name']}"
+    return f"{who}: {account['wall_s']:.2f} s, idle {idle:.1%}, untracked {untracked:.1%}"
+
+
+def _tree(account: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The account's spans with their depth: each below the one that it was open in, the longest first."""
+    rows = {tuple(row["path"]): row for row in account["tree"]}
+
+    def below(path: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
+        found = [each for each in rows if each and each[:-1] == path]
+        for each in sorted(found, key=lambda each: -rows[each]["total_s"]):
+            yield len(path), rows[each]
+            yield from below(each)
+
+    yield from below(())
+    if () in rows:
+        yield 0, rows[()]
+
+
 def _account(account: dict[str, Any]) -> list[str]:
-    title = f"{account['process']} / {account['name']}: {account['wall_s']:.2f} s"
-    lines = [title, "-" * len(title)]
-    small = [span for span in account["spans"] if span["share"] < LEAST_SHARE]
-    for span in account["spans"]:
-        if span["share"] >= LEAST_SHARE:
-            each = f"{1e3 * span['self_s'] / span['count']:10.3f} ms × {span['count']:,}" if span["count"] else ""
-            row = f"  {span['name']:<26}{span['self_s']:10.3f} s {span['share']:7.1%}  {_bar(span['share']):<{WIDTH}}"
-            lines.append(f"{row} {each}".rstrip())
+    title, wall, small = _title(account), max(account["wall_s"], 1e-9), list[float]()
+    lines = [title, "-" * len(title), f"  {'span':<32}{'self':>12} {'share':>7} {'+below':>7}"]
+    for depth, row in _tree(account):
+        if row["total_s"] < LEAST_SHARE * wall or (not row["path"] and row["self_s"] < LEAST_SHARE * wall):
+            small.append(row["self_s"])
+            continue
+        share, name = row["self_s"] / wall, "  " * depth + (row["path"][-1] if row["path"] else UNTRACKED)
+        each = f"{1e3 * row['self_s'] / row['count']:10.3f} ms × {row['count']:,}" if row["count"] else ""
+        figures = f"{row['self_s']:10.3f} s {share:7.1%} {row['total_s'] / wall if row['path'] else share:7.1%}"
+        lines.append(f"  {name:<32}{figures}  {_bar(share):<{WIDTH}} {each}".rstrip())
     if small:
-        seconds, share = (sum(span[key] for span in small) for key in ("self_s", "share"))
-        lines.append(f"  {f'{len(small)} smaller ones':<26}{seconds:10.3f} s {share:7.1%}")
-    total = sum(span["share"] for span in account["spans"])
-    lines.append(f"  {'sum':<26}{sum(s['self_s'] for s in account['spans']):10.3f} s {total:7.1%}")
+        lines.append(f"  {f'{len(small)} smaller ones':<32}{sum(small):10.3f} s {sum(small) / wall:7.1%}")
+    total = sum(row["self_s"] for row in account["tree"])
+    lines.append(f"  {'sum':<32}{total:10.3f} s {total / wall:7.1%}")
     return [*lines, ""]
+
+
+def _accounts(profile: dict[str, Any]) -> list[str]:
+    """Every account as a tree; of threads that hardly did a thing, a line."""
+    lines, resting = list[str](), list[str]()
+    for number, account in enumerate(profile["accounts"]):
+        if number and account["idle_s"] > RESTING * account["wall_s"]:
+            resting.append(_title(account))
+        else:
+            lines += _account(account)
+    return [*lines, *resting, ""] if resting else lines
+
+
+def _advice(profile: dict[str, Any]) -> list[str]:
+    """The bottleneck, what comes after it, and whether others were in the way."""
+    found, crowd = findings(profile), crowding(profile)
+    said = [str(each) for number, each in enumerate(found[:SAID]) if not number or each.share >= WORTH_A_WORD]
+    lines = [f"{number}. {text}" for number, text in enumerate(said, 1)] or [bottleneck(profile)]
+    return [*lines, *([crowd] if crowd else []), ""]
 
 
 def _system(profile: dict[str, Any]) -> list[str]:
@@ -95,10 +142,8 @@ def _sizes(profile: dict[str, Any]) -> list[str]:
 
 def text_report(profile: dict[str, Any]) -> str:
     """All that matters, for people."""
-    lines = [f"profile of {profile['wall_s']:.1f} s  {facts_text(profile, '  ')}", "", bottleneck(profile), ""]
-    for account in profile["accounts"]:
-        lines += _account(account)
-    lines += _system(profile)
+    lines = [f"profile of {profile['wall_s']:.1f} s  {facts_text(profile, '  ')}", "", *_advice(profile)]
+    lines += _accounts(profile) + _system(profile)
     figures = figures_of(profile)
     lines += ["figures", "-------", *(f"  {name:<24}{value:14,.2f}" for name, value in figures.items()), ""]
     return "\n".join([*lines, *_sizes(profile)])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from maple.perf.spans import Clock, Recorder
+from maple.perf.spans import IDLE, Clock, Recorder
 
 __all__ = ["ShortLine"]
 
+AHEAD = "maple-prefetch"  # the thread that draws minibatches ahead, if there is one
 # What the line calls it, and the spans of the training thread that it adds up.
 FIGURES = {
     "action_ms": ("agent_action_selection", "agent_value_calculation"),
@@ -19,7 +20,10 @@ FIGURES = {
 
 
 class ShortLine:
-    """Figures since the line before; milliseconds of the training thread for every thousand decisions."""
+    """Figures since the line before; milliseconds of the training thread for every thousand decisions.
+
+    Minibatches are also drawn by a thread of its own, whose time is in replay_sample_ms.
+    """
 
     def __init__(self, recorder: Recorder, every_s: float, clock: Clock) -> None:
         self._recorder = recorder
@@ -29,9 +33,9 @@ class ShortLine:
         self._counts: tuple[int, int, int] | None = None
         self._spans: dict[str, float] = {}
 
-    def due(self, steps: int, games: int, updates: int) -> str | None:
+    def due(self, steps: int, games: int, minibatches: int) -> str | None:
         """The line, if it is time for one; called after each update, the first time only to count from there."""
-        now, counts, before = self._clock(), (steps, games, updates), self._counts
+        now, counts, before = self._clock(), (steps, games, minibatches), self._counts
         lasted = now - self._at
         if before is not None and (lasted < self._every_s or steps <= before[0]):
             return None
@@ -49,9 +53,12 @@ class ShortLine:
         return " ".join(parts)
 
     def _totals(self) -> dict[str, float]:
-        """Time by name of the training thread, waiting for other threads included, spans below it not."""
+        """Time by name, waiting for other threads included, spans below it not."""
         totals: dict[str, float] = {}
-        for _, node in self._recorder.accounts[0].root.walk():
-            waited = sum(child.self_s for child in node.children.values() if child.name == "idle")
-            totals[node.name] = totals.get(node.name, 0.0) + node.self_s + waited
+        accounts = list(self._recorder.accounts)
+        for account in [accounts[0], *(each for each in accounts if each.name == AHEAD)]:
+            for _, node in account.root.walk():
+                waited = sum(child.self_s for child in list(node.children.values()) if child.name == IDLE)
+                if account is accounts[0] or node.name in FIGURES["replay_sample_ms"]:
+                    totals[node.name] = totals.get(node.name, 0.0) + node.self_s + waited
         return totals

@@ -13,8 +13,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import TracebackType
+from typing import Any
 
 __all__ = [
     "IDLE",
@@ -24,6 +25,7 @@ __all__ = [
     "Event",
     "Node",
     "Recorder",
+    "Standing",
     "count",
     "current",
     "observe",
@@ -34,6 +36,7 @@ __all__ = [
 IDLE = "idle"
 UNTRACKED = "untracked"
 EVENTS = 50_000  # spans that an account keeps for the trace, the newest ones: some 6 MB
+READS = 5  # of an account whose thread goes on meanwhile
 
 Clock = Callable[[], float]
 
@@ -61,9 +64,15 @@ class Node:
         for name, child in list(self.children.items()):
             yield from child.walk((*path, name))
 
-    def total_s(self) -> float:
-        """Its own time and that of all below it."""
-        return self.self_s + sum(child.total_s() for child in list(self.children.values()))
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a span has come to by some moment."""
+
+    path: tuple[str, ...]
+    name: str
+    self_s: float
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +109,23 @@ class Account:
         node.self_s += max(0.0, elapsed)
         self.mark = now
 
-    def settle(self, now: float) -> float:
-        """Give the open span its time up to `now`; when the account ends (a thread that is gone ended before)."""
-        if not self._thread.is_alive():
-            return self.mark
-        self.node.self_s += max(0.0, now - self.mark)
-        self.mark = max(self.mark, now)
-        return self.mark
+    def standing(self, now: float) -> tuple[float, list[Standing]]:
+        """How long it lasted up to `now`, and every span with its time until then; for any thread, at any time.
+
+        A thread that is gone ended before. One that goes on meanwhile is read again, or else what it closes between two
+        reads would count twice.
+        """
+        for _ in range(READS):
+            mark, node = self.mark, self.node
+            found = [(path, each, each.self_s, each.count) for path, each in self.root.walk()]
+            if self.mark == mark:
+                break
+        still_open = max(0.0, now - mark) if self._thread.is_alive() else 0.0
+        spans = [
+            Standing(path, each.name, self_s + (still_open if each is node else 0.0), count)
+            for path, each, self_s, count in found
+        ]
+        return mark + still_open - self.began, spans
 
     def trace(self) -> list[Event]:
         """The newest spans, in the order in which they ended."""
@@ -190,6 +209,12 @@ class Recorder:
         """Add to a distribution."""
         with self._lock:
             self.distributions.setdefault(name, Distribution()).add(size)
+
+    def tallies(self) -> dict[str, Any]:
+        """Counters and distributions as plain figures, as they are now."""
+        with self._lock:
+            sizes = {name: asdict(found) for name, found in self.distributions.items()}
+            return {"counters": dict(self.counters), "distributions": sizes}
 
 
 class _Span:

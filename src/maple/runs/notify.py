@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from maple.core.errors import ConfigError, MissingExtraError
+from maple.perf.spans import IDLE, span
 
 __all__ = ["Message", "Notifier", "addresses", "make_notifier", "without_secrets"]
 
@@ -132,7 +133,15 @@ class Notifier:
         self._thread.join(timeout_s / 2)
 
     def _live(self) -> None:
-        while (message := self._queue.get()) is not None:
+        with span("notify"):
+            self._send_all()
+
+    def _next(self) -> Message | None:
+        with span(IDLE):
+            return self._queue.get()
+
+    def _send_all(self) -> None:
+        while (message := self._next()) is not None:
             if self._deliver(message):
                 self.sent += 1
             else:
@@ -142,7 +151,8 @@ class Notifier:
         wait, reason = self._first_wait_s, "it was not accepted"
         for attempt in range(1 if message.progress else TRIES):
             if attempt:
-                self._hurry.wait(wait)
+                with span(IDLE):
+                    self._hurry.wait(wait)
                 wait *= 2
             try:
                 if self._send(message):

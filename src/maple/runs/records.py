@@ -12,6 +12,7 @@ from typing import Any
 
 from maple.core.config import flat
 from maple.core.errors import MissingExtraError
+from maple.perf.spans import IDLE, span
 
 __all__ = ["Recorder", "tensorboard_is_there"]
 
@@ -99,10 +100,19 @@ class Recorder:
     def close(self) -> None:
         """Write what is left."""
         self._queue.put(None)
-        self._thread.join(30.0)
+        with span(IDLE):
+            self._thread.join(30.0)
 
     def _live(self) -> None:
-        while (item := self._queue.get()) is not None:
+        with span("log"):
+            self._write()
+
+    def _next(self) -> tuple[int, dict[str, Any]] | None:
+        with span(IDLE):
+            return self._queue.get()
+
+    def _write(self) -> None:
+        while (item := self._next()) is not None:
             for writer in self._writers:
                 try:
                     writer.write(*item)

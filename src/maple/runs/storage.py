@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from maple.core.errors import ConfigError, MissingExtraError, RunError
+from maple.perf.spans import IDLE, span
 
 __all__ = ["Mirror", "Place", "fetch_run", "open_place", "storage_url"]
 
@@ -156,6 +157,14 @@ class Mirror:
         return left == 0
 
     def _live(self) -> None:
+        with span("mirror"):
+            self._copy_on()
+
+    def _sleep(self, seconds: float) -> None:
+        with span(IDLE):
+            self._wake.wait(seconds)
+
+    def _copy_on(self) -> None:
         wait = self._first_wait_s
         while True:
             closing = self._closing
@@ -168,7 +177,7 @@ class Mirror:
                     self._down_since = None
                 if closing:
                     return
-                self._wake.wait(self._records_every_s)
+                self._sleep(self._records_every_s)
             except Exception as error:  # whatever a provider's code raises, training goes on
                 self.failures += 1
                 if self._down_since is None:
@@ -179,7 +188,7 @@ class Mirror:
                     )
                 if closing:
                     return
-                self._wake.wait(wait)
+                self._sleep(wait)
                 wait = min(2 * wait, LONGEST_WAIT_S)
             self._wake.clear()
 
