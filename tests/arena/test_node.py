@@ -112,7 +112,7 @@ def test_a_process_that_dies_or_hangs_costs_its_own_games_only(blow: signal.Sign
             assert (step.ended.figures["how"][gone] == Outcome.LOST).all()
             others |= set(step.keys.table[step.keys.game == 0].tolist()) if number > 12 else set()
             if number == 8:
-                os.kill(pool._processes[0].popen.pid, blow)
+                os.kill(pool.pids[0], blow)
         assert sorted(lost) == [0, 1, 2, 3]
         assert others & {4, 5, 6, 7}
         assert pool.counters.lost == 4
@@ -130,7 +130,7 @@ def test_kills_leave_no_descriptor_behind() -> None:
             for number, _ in enumerate(steps(pool, 24)):
                 if number % 6 == 5:
                     counts.append(len(os.listdir("/proc/self/fd")))
-                    os.kill(pool._processes[0].popen.pid, signal.SIGKILL)
+                    os.kill(pool.pids[0], signal.SIGKILL)
             assert pool.counters.crashes == 3
             assert len(set(counts)) == 1, counts
     finally:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 import psutil
 import pytest
 
-from maple.arena.choose import choose_halves, external_arena, step_cost_s
+from maple.arena import choose
+from maple.arena.choose import Trial, choose_halves, external_arena, try_env
 from maple.arena.memory import SharedBlock
 from maple.arena.serial import SerialArena
 from maple.arena.workers import WorkerArena
@@ -48,8 +50,9 @@ def test_workers_play_the_same_games_as_one_process(name: str, arguments: dict[s
     assert not _children()
 
 
-def test_workers_never_import_torch() -> None:
-    code = "import sys, maple.arena.worker_main, maple.arena.host; sys.exit('torch' in sys.modules)"
+@pytest.mark.parametrize("heavy", ["torch", "numba", "pydantic"])
+def test_workers_never_import_torch(heavy: str) -> None:
+    code = f"import sys, maple.arena.worker_main, maple.arena.host; sys.exit('{heavy}' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -87,6 +90,7 @@ def _whole(trace: Trace) -> None:
         ("raise", "the walk fell into a hole"),
         ("segfault", "died by SIGSEGV"),
         ("stop", "hung for 0.5 s and was killed"),
+        ("hang", "hung for 0.5 s and was killed"),
         ("grow", "held more than 300 MB and was killed"),
     ],
 )
@@ -144,6 +148,17 @@ def test_killed_workers_are_replaced_while_others_play_on() -> None:
         assert not waiting
         assert len(arena.pids) == 2
     assert sum("died by SIGKILL" in line for line in log) == 2
+
+
+def test_a_log_that_cannot_be_written_stops_no_worker() -> None:
+    def full(_: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    game = make_game("tests.games.external.odd_envs:Loud", {"words": 5_000})
+    assert isinstance(game, ExternalGame)
+    with WorkerArena(game, 2, seed=0, workers=1, spares=0, log=full) as arena:
+        play(arena, game, 30)  # more than a pipe holds
+        assert arena.lost_workers == 0
 
 
 def test_a_worker_that_keeps_dying_ends_the_run() -> None:
@@ -220,9 +235,50 @@ def test_the_split_follows_from_what_a_step_costs() -> None:
     assert choose_halves(1e-6, tables=32, workers=2, cores=2) == 1
     assert choose_halves(1e-3, tables=32, workers=2, cores=2) == 2
     assert choose_halves(1e-6, tables=32, workers=2, cores=8) == 2
-    cost_s = step_cost_s(external("Walk"), 0.05)
-    assert cost_s is not None
-    assert cost_s > 0
+    trial = try_env(external("Walk"))
+    assert 0 < trial.step_s < inf
+    assert 0 < trial.ready_s < inf
+    assert not trial.died
+
+
+def test_an_env_that_never_steps_is_not_waited_for() -> None:
+    told: list[str] = []
+    game = external("Faulty", fault="hang", every=1, at=1)
+    with external_arena(game, 4, 0, "auto", 2, note=told.append) as arena:
+        assert isinstance(arena, WorkerArena)
+    assert told == [f"{HERE}:Faulty made no step in 2 s of trial: 2 workers"]
+
+
+def test_a_trial_tells_on_an_env_that_breaks_its_contract() -> None:
+    with pytest.raises(GameError, match=r"gave the reward nan at step 2 after reset\(seed=\d+\)"):
+        external_arena(external("Faulty", fault="nan", every=1), 4, 0, "auto", 2)
+
+
+@pytest.mark.parametrize(
+    ("trial", "tried", "workers", "why"),
+    [
+        (Trial(2e-6, 1e-4), None, 0, "takes 2.0 µs a step, too little for workers: the trainer plays"),
+        (Trial(50e-6, 1e-4), 1.5, 2, "takes 50.0 µs a step: 2 workers, 1.50 times as fast as the trainer alone"),
+        (Trial(50e-6, 1e-4), 0.9, 0, "takes 50.0 µs a step: the trainer plays, 2 workers would be 0.90 times as fast"),
+        (Trial(50e-6, 0.5), None, 2, "takes 50.0 µs a step: 2 workers"),  # making envs to try them would take long
+        (Trial(5e-3, 1e-4), None, 2, "takes 5 ms a step: 2 workers"),
+        (Trial(60.0, 1e-4), None, 2, "takes 60 s a step: 2 workers"),
+        (Trial(inf, inf), None, 2, "made no step in 2 s of trial: 2 workers"),
+    ],
+)
+def test_what_is_chosen_is_said_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, trial: Trial, tried: float | None, workers: int, why: str
+) -> None:
+    def gain(*_: Any) -> float:
+        assert tried is not None, "tried out where the answer is clear"
+        return tried
+
+    monkeypatch.setattr(choose, "try_env", lambda *_: trial)
+    monkeypatch.setattr(choose, "_gain", gain)
+    told: list[str] = []
+    with external_arena(external("Walk"), 32, 0, "auto", 2, spares=0, note=told.append) as arena:
+        assert (arena.workers if isinstance(arena, WorkerArena) else 0) == workers
+    assert told == [f"{HERE}:Walk {why}"]
 
 
 def test_envs_are_closed_when_an_arena_ends(tmp_path: Path) -> None:

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import maple
+from maple.arena.choose import evaluation_arena
+from maple.core.config import WorkerConfig
 from maple.core.errors import ConfigError
 from maple.core.sources import load_config
-from maple.games import entry
+from maple.core.step import Outcome
+from maple.core.threads import Team
+from maple.games import entry, make_game
 from maple.runs.store import RunFolder
+from maple.training.build import build_trainer
 from maple.training.evaluate import bot_player, evaluate
-from maple.training.session import train_run
+from maple.training.session import train_run, warm_up
 
 WALK = "tests.games.external.envs:Walk"
 NIM = "tests.games.external.envs:Nim"
+FAULTY = "tests.games.external.envs:Faulty"
 SMALL = ["tables=16", "ppo.horizon=512", "ppo.minibatch=128", "threads=1"]
+HERE = partial(evaluation_arena, limits=WorkerConfig(count=0))  # in the tests' own process
 
 
 def _mean(agent: maple.Agent, team: object, opponents: int) -> float:
     others = [bot_player(agent.game, "random", team)] * opponents  # type: ignore[arg-type]
-    result = evaluate(agent.game, agent, others, 200, 7, team)  # type: ignore[arg-type]
+    result = evaluate(agent.game, agent, others, 200, 7, team, envs=HERE)  # type: ignore[arg-type]
     assert result.ci95[0] <= result.figures[result.metric] <= result.ci95[1]
     return result.figures[result.metric]
 
@@ -41,13 +51,62 @@ def test_an_env_is_learned_and_a_run_goes_on(tmp_path: Path, team: object) -> No
 
 def test_workers_that_die_do_not_end_a_run(tmp_path: Path) -> None:
     settings = [*SMALL, "env.fault=exit", "env.every=31", "workers.count=2"]
-    agent = maple.train(
-        "tests.games.external.envs:Faulty", run="faulty", runs_dir=tmp_path, steps=2_500, settings=settings
-    )
+    agent = maple.train(FAULTY, run="faulty", runs_dir=tmp_path, steps=2_500, settings=settings)
     assert agent.steps >= 2_500
     log = (tmp_path / "faulty" / "run.log").read_text()
     assert "ended with exit code 7" in log
+    last = RunFolder(tmp_path / "faulty").last_record("events.jsonl")
+    deaths = log.count("ended with exit code 7")
+    assert last["lost"] > 0
+    assert 0 < last["worker_deaths"] <= deaths
+    assert last["process_starts"] >= 2 + last["worker_deaths"]
     assert "worker 0" in log or "worker 1" in log
+
+
+def test_lost_games_are_counted_by_themselves(team: Team) -> None:
+    settings = [*SMALL, "env.every=5", "workers.count=0", "steps=1"]
+    config = load_config(FAULTY, None, settings, entry(FAULTY).defaults)
+    trainer = build_trainer(config, make_game(FAULTY, config.game), team)
+    with closing(trainer.arena), closing(trainer.learner):
+        how = trainer.round().games["how"]
+        counters = trainer.counters
+        assert (counters.games, counters.lost) == ((how != Outcome.LOST).sum(), (how == Outcome.LOST).sum())
+        assert counters.lost > 0
+        assert trainer.processes == (0, 0)
+
+
+@pytest.mark.parametrize(("name", "deals"), [(WALK, 40), (NIM, 5)])
+def test_workers_evaluate_on_the_same_games_as_one_process(team: Team, name: str, deals: int) -> None:
+    game = make_game(name)
+    players = [bot_player(game, "random", team)] * game.spec.seats
+    found = [
+        evaluate(game, players[0], players[1:], deals * game.spec.seats, 3, team, envs=envs)
+        for envs in (HERE, partial(evaluation_arena, limits=WorkerConfig(count=2, spares=0)))
+    ]
+    assert [result.games for result in found] == [deals * game.spec.seats] * 2
+    np.testing.assert_array_equal(found[0].deal_score, found[1].deal_score)
+    assert found[0].figures == found[1].figures
+
+
+def test_games_that_an_evaluation_loses_are_counted_and_played_again(team: Team) -> None:
+    game, log = make_game(FAULTY, {"fault": "exit", "every": 13, "at": 1}), list[str]()
+    limits = WorkerConfig(count=1)
+    envs = partial(evaluation_arena, limits=limits, log=log.append)
+    found = evaluate(game, bot_player(game, "random", team), [], 12, 4, team, envs=envs)
+    assert found.games == found.hands == 12
+    assert 0 < found.lost <= 12 * sum("ended with exit code 7" in line for line in log)
+
+
+@pytest.mark.parametrize("name", [FAULTY, "tests.games.external.envs:Match"])
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+def test_kernels_are_compiled_without_playing_an_env(name: str, algo: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def played(*_: object) -> None:
+        raise AssertionError("an env was played")
+
+    config = load_config(name, None, [*SMALL, f"algo={algo}", "workers.count=2"], entry(name).defaults)
+    monkeypatch.setattr("maple.arena.host.Host.__init__", played)
+    monkeypatch.setattr("maple.arena.processes.WorkerProcess.__init__", played)
+    assert warm_up(config, ("random",)) > 0
 
 
 def test_the_profile_has_an_account_of_every_worker(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,17 +29,11 @@ SMALL = [
     *("algo=ppo", "ppo.policy=index", "ppo.horizon=128", "ppo.minibatch=32", "ppo.epochs=2", "net.hidden=[16, 16]"),
     *("tables=8", "workers.count=0"),
 ]
+ALONE = "workers.spares=0"  # where no actor dies, nobody has to stand by
 
 
 def _config(env: str, *settings: str) -> Config:
     return load_config(f"{HERE}:{env}", settings=[*SMALL, *settings], flags={"steps": 10**9})
-
-
-@pytest.fixture(autouse=True)
-def _few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no actor dies, nobody has to stand by."""
-    if "dies" not in request.node.name:
-        monkeypatch.setattr("maple.training.fleet.fleet.SPARES", 0)
 
 
 @contextmanager
@@ -63,7 +59,7 @@ def test_actors_without_lag_train_the_same_network_bit_for_bit(team: Team) -> No
     with _trainer(_config("Walk", "env.limit=9"), team) as alone:
         expected = _told([alone.round() for _ in range(4)])
         weights = weights_of(alone.learner.policy)
-    with _trainer(_config("Walk", "env.limit=9", "actors.count=2", "actors.lag=0"), team) as trainer:
+    with _trainer(_config("Walk", "env.limit=9", "actors.count=2", "actors.lag=0", ALONE), team) as trainer:
         assert _told([trainer.round() for _ in range(4)]) == expected
         found = weights_of(trainer.learner.policy)
         assert trainer.counters.steps == alone.counters.steps
@@ -74,7 +70,7 @@ def test_actors_without_lag_train_the_same_network_bit_for_bit(team: Team) -> No
 def test_opponents_sit_where_they_would_without_actors(team: Team) -> None:
     mix = "opponents=self:0.3,random:0.7"
     played: list[dict[tuple[int, int], list[Any]]] = []
-    for extra in ((), ("actors.count=2",)):
+    for extra in ((), ("actors.count=2", ALONE)):
         with _trainer(_config("Nim", "env.limit=6", mix, *extra), team) as trainer:
             streams: dict[tuple[int, int], list[Any]] = {}
             add = trainer.learner.memory.add
@@ -133,6 +129,23 @@ def test_an_actor_that_dies_or_hangs_loses_its_games_alone(team: Team) -> None:
         again.round()
         assert again.counters.lost == 8  # games in flight cannot be saved
         assert again.counters.steps == 10 * 128
+
+
+def test_a_lost_game_repeats_with_the_seed_and_the_actions_reported(team: Team) -> None:
+    log: list[str] = []
+    faults = ["env.fault=exit", "env.every=47", "env.at=1"]  # table 5 fails in its fourth game
+    with _trainer(_config("Faulty", *faults, "actors.count=1", "ppo.horizon=256"), team, log) as trainer:
+        trainer.round()
+        assert trainer.processes[0] == sum("ended with exit code 7" in line for line in log) > 0
+        assert trainer.counters.steps == 256  # what was played before is kept, and no game is played twice
+        assert trainer.counters.lost == 8 * trainer.processes[0]
+    death = next(line for line in log if "ended with exit code 7" in line)
+    seed, actions = death.split("seed=")[1].split(")")[0], death.split("last actions ")[1].split("]")[0] + "]"
+    repeat = (
+        f"from {HERE} import Faulty\nenv = Faulty('exit', 47, 1)\nenv.reset(seed={seed})\n"
+        f"for action in {actions}:\n    env.step(action)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", repeat], check=False).returncode == 7
 
 
 def test_an_env_that_always_fails_ends_the_run(team: Team) -> None:

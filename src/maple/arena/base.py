@@ -11,7 +11,9 @@ from maple.core.errors import ActionError
 from maple.core.spec import GameSpec
 from maple.core.step import Keys, Step
 
-__all__ = ["Arena", "refuse_illegal"]
+__all__ = ["HOLD", "Arena", "refuse_illegal"]
+
+HOLD = -(2**15)  # an answer that leaves its table as it is, in games of several seats: what is asked there comes again
 
 
 class Arena(Protocol):
@@ -29,7 +31,7 @@ class Arena(Protocol):
         """Every decision that waits, and every game that ended; arrays are valid until send()."""
 
     def send(self, action: NDArray[Any]) -> None:
-        """Answer every row of the last Step, in its order."""
+        """Answer every row of the last Step, in its order; HOLD, in all rows of a table, leaves it as it is."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Arrays that restore every table, between send() and recv()."""
@@ -47,7 +49,7 @@ def refuse_illegal(spec: GameSpec, keys: Keys, mask: NDArray[np.bool_], action: 
     if len(chosen) != len(keys):
         raise ActionError(f"send() got {len(chosen)} actions for a Step of {len(keys)} rows; give one for each")
     known = (chosen >= 0) & (chosen < spec.actions)
-    legal = known & mask[np.arange(len(chosen)), np.where(known, chosen, 0)]
+    legal = (known & mask[np.arange(len(chosen)), np.where(known, chosen, 0)]) | (chosen == HOLD)
     if not legal.all():
         row = int(np.flatnonzero(~legal)[0])
         raise ActionError(

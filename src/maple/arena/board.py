@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maple.arena.base import HOLD
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Keys, Outcome, Step
 from maple.games.external.plan import Plan
@@ -127,7 +128,7 @@ class Ledger:
             np.add(decision, 1, decision)
         else:
             self.board.action[self._rows] = action
-            self.decision[self._rows] += 1
+            self.decision[self._rows] += np.not_equal(action, HOLD)
 
     def lose(self, tables: NDArray[np.intp]) -> None:
         """Give up the games in flight of some tables; the next ones begin."""

@@ -30,6 +30,7 @@ def begin_life(parent: int) -> int:
             signal.signal(signal.Signals[name], signal.SIG_IGN)
     answers = os.dup(1)
     os.dup2(2, 1)
+    sys.stdout = sys.stderr  # which is written line by line: the last words of an env that dies are not lost
     faulthandler.enable()
     return answers
 
@@ -38,16 +39,33 @@ def _die_with(parent: int) -> None:
     """End when the parent does, at whatever moment and whatever this process is doing."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, int(signal.SIGKILL))
-    if os.name == "posix":
-        if os.getppid() != parent:
-            os._exit(1)
-        threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
+    if _is_orphan(parent):
+        os._exit(1)
+    threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
 
 
 def _watch_parent(parent: int) -> None:
-    while os.getppid() == parent:
+    while not _is_orphan(parent):
         time.sleep(1.0)
     os._exit(1)
+
+
+if sys.platform == "win32":
+    import _winapi
+    import msvcrt
+
+    def _is_orphan(parent: int) -> bool:
+        """Whether nobody holds the other end of stdin: the number of the parent stays the same when it is gone."""
+        try:
+            _winapi.PeekNamedPipe(msvcrt.get_osfhandle(0), 0)
+        except BrokenPipeError:
+            return True
+        return False
+else:
+
+    def _is_orphan(parent: int) -> bool:
+        """Whether the parent is gone."""
+        return os.getppid() != parent
 
 
 def read_bytes(count: int) -> bytes:

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maple.arena.base import HOLD
 from maple.arena.board import Board
 from maple.core.errors import GameError
 from maple.core.step import Outcome
 from maple.games.external.locate import make_env
 from maple.games.external.plan import Plan, examine
-from maple.games.external.spaces import MASK, ContractError
+from maple.games.external.spaces import FAILURES, MASK, ContractError, reward_of
 from maple.games.external.tables import SeveralSeats, SingleTable, Table, open_table
 
 __all__ = ["Host", "env_seed"]
@@ -139,29 +140,32 @@ class Host:
         for step, action in zip(own.steps, actions, strict=True):
             try:
                 observation, reward, terminated, truncated, info = step(action)
-            except Exception:  # an env may raise anything; it loses its own table only
-                table = lo + len(seen)
-                self._lose(table, traceback.format_exc())
-                over.add(table)
-                observation, reward, info = None, 0.0, None
-            else:
                 if terminated or truncated:
                     last.append((lo + len(seen), observation, reward, terminated))
                     reward = 0.0
+            except FAILURES as error:
+                table = lo + len(seen)
+                self._lose_step(table, error)
+                over.add(table)
+                observation, reward, info = None, 0.0, None
             see(observation)
             earn(reward)
             if note is not None:
                 note(info)
-        if not isfinite(sum(rewards)):
-            table = lo + next(k for k, reward in enumerate(rewards) if not isfinite(reward))
-            self._refuse_reward(table, rewards[table - lo])
+        try:
+            earned = np.array(rewards, np.float64)
+            fine = earned.ndim == 1 and isfinite(sum(rewards))
+        except (TypeError, ValueError, OverflowError):
+            fine = False
+        if not fine:
+            earned = np.array([self._earned(table, reward) for table, reward in enumerate(rewards, lo)])
         for table, observation, reward, terminated in last:
             self._at[0] = table
             self._end_single(self._singles[table], table, reward, terminated, observation)
             over.add(table)
         if over:
             own = self._range(lo, hi)  # an env that raised has been replaced
-        own.reward[:] = earned = np.array(rewards)
+        own.reward[:] = earned
         np.add(own.score, earned, own.score)
         np.add(own.length, 1, own.length)
         if not (self._quick and self._write_together(own, lo, seen, infos, over)):
@@ -205,7 +209,7 @@ class Host:
             if bytes(masks.shape[1]) not in masks.tobytes():
                 return True  # no row can be all zeros
             return 0 not in np.logical_or.reduce(masks, axis=1).tobytes()
-        except Exception:  # whatever it was, the slow way meets it again and knows whose it is
+        except FAILURES:  # whatever it was, the slow way meets it again and knows whose it is
             return False
 
     def _masks_of(self, own: _Range, lo: int, infos: list[Any], over: set[int]) -> list[Any]:
@@ -225,27 +229,27 @@ class Host:
                 self._singles[table].write(observation, info)
             except ContractError as error:
                 raise self._breach(table, error, int(self._length[table])) from None
-            except Exception:  # an env may raise anything; it loses its own table only
+            except FAILURES:
                 over.add(table)
                 self._lose(table, traceback.format_exc())
                 self._length[table] = 0
 
-    def _end_single(self, single: SingleTable, table: int, reward: float, terminated: bool, observation: Any) -> None:
+    def _end_single(self, single: SingleTable, table: int, given: Any, terminated: bool, observation: Any) -> None:
+        reward = self._earned(table, given)
         try:
             how = single.end(reward, terminated, observation)
         except ContractError as error:
             raise self._breach(table, error, self._step_under_way(table)) from None
-        self._finish_single(single, table, how, reward)
-
-    def _finish_single(self, single: SingleTable, table: int, how: int, reward: float) -> None:
-        if not isfinite(reward):
-            self._refuse_reward(table, reward)
         single.length = int(self._length[table]) + 1
         single.score[0] = float(self._score[table]) + reward
         self._finish(table, how)
 
-    def _refuse_reward(self, table: int, reward: float) -> None:
-        raise self._breach(table, ContractError(f"gave the reward {reward}"), self._step_under_way(table))
+    def _earned(self, table: int, given: Any) -> float:
+        """A reward as a number, or a sentence."""
+        try:
+            return reward_of(given)
+        except ContractError as error:
+            raise self._breach(table, error, self._step_under_way(table)) from None
 
     def _step_under_way(self, table: int) -> int:
         """The step that a table is at, counted from 1; 0 while it begins."""
@@ -256,12 +260,14 @@ class Host:
     def _play_several(self, lo: int, hi: int) -> bool:
         any_ended = False
         for table, action in enumerate(self._board.action[lo:hi].tolist(), lo):
+            if HOLD in action and HOLD in self._board.action[table, self._board.waiting[table]]:
+                continue
             self._at[0] = table
             try:
                 how = self._several[table].play(action)
             except ContractError as error:
                 raise self._breach(table, error, self._step_under_way(table)) from None
-            except Exception:  # an env may raise anything; it loses its own table only
+            except FAILURES:
                 self._lose(table, traceback.format_exc())
                 any_ended = True
                 continue
@@ -273,7 +279,14 @@ class Host:
     def close(self) -> None:
         """Close the envs."""
         for env in self._envs:
+            self._close(env)
+
+    def _close(self, env: Any) -> None:
+        """Close an env; one that cannot be closed is told of and left as it is."""
+        try:
             env.close()
+        except FAILURES:
+            self._tell(f"{self._name} cannot be closed:\n{traceback.format_exc()}")
 
     def _make(self) -> Any:
         return make_env(self._name, self._arguments)
@@ -301,7 +314,7 @@ class Host:
                 return
             except ContractError as error:
                 raise self._breach(table, error, self._step_under_way(table)) from None
-            except Exception:  # an env may raise anything; it loses its own table only
+            except FAILURES:
                 self._record_loss(table, traceback.format_exc())
 
     def _finish(self, table: int, how: int) -> None:
@@ -315,6 +328,15 @@ class Host:
         self._deaths[table] = 0
         self._board.game[table] += 1
         self._begin(table)
+
+    def _lose_step(self, table: int, error: BaseException) -> None:
+        """A step of an env with one seat failed: in the env, or because of what it gave."""
+        trace = error.__traceback__
+        if isinstance(error, TypeError | ValueError) and trace is not None and trace.tb_next is None:
+            wanted = "observation, reward, terminated, truncated and info"
+            breach = ContractError(f"gave something else than {wanted} from step(): {error}")
+            raise self._breach(table, breach, self._step_under_way(table)) from None
+        self._lose(table, traceback.format_exc())
 
     def _lose(self, table: int, trace: str) -> None:
         self._record_loss(table, trace)
@@ -337,7 +359,7 @@ class Host:
         board.game[table] += 1
         self._ended.add(table)
         at = self._place_of[table]
-        self._envs[at].close()
+        self._close(self._envs[at])
         self._envs[at] = self._make()
         self._open(table, self._envs[at])
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maple.arena.base import refuse_illegal
+from maple.arena.base import HOLD, refuse_illegal
 from maple.core.errors import ActionError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Keys, Options, Outcome, Step
@@ -89,11 +89,11 @@ class NativeArena:
         return Step(self._keys, self._view, self._reward, self._observation, self._mask, options, self._ended())
 
     def send(self, action: NDArray[Any]) -> None:
-        """Play one action at each table."""
+        """Play one action at each table, but those that are held."""
         if self._check:
             refuse_illegal(self.spec, self._keys, self._mask, action)
         self._action[:] = action
-        self._team.run(self._play, self.tables)
+        self._team.run(self._play_some if HOLD in self._action else self._play, self.tables)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The tables' records and the games that ended in the last send()."""
@@ -157,6 +157,15 @@ class NativeArena:
     def _play(self, lo: int, hi: int) -> None:
         for block, a, b in self._within(lo, hi):
             block.tables.play(block.action, a, b)
+
+    def _play_some(self, lo: int, hi: int) -> None:
+        """Play the tables that are not held, a run of neighbours at a time; at the others nothing ends."""
+        for block, a, b in self._within(lo, hi):
+            held = block.action[a:b] == HOLD
+            block.tables.ended["how"][a:b][held] = Outcome.PLAYING
+            edges = np.flatnonzero(np.diff(~held, prepend=False, append=False)) + a
+            for begin, end in edges.reshape(-1, 2):
+                block.tables.play(block.action, begin, end)
 
     def _describe(self) -> Options:
         spec = self.spec.options

@@ -8,13 +8,13 @@ hangs or has grown too large is replaced; only games that died with it are lost,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maple.arena.base import refuse_illegal
+from maple.arena.base import HOLD, refuse_illegal
 from maple.arena.node_process import NodeProcess, ProcessGoneError, RefusedError, Transport, Wave
 from maple.core.errors import ActionError, MapleError
 from maple.core.spec import GameSpec
@@ -65,6 +65,7 @@ class _Lane:
     dry: bool = False  # its process is retiring and all its games have ended
     battles: int = 0
     refusals: int = 0
+    held: Step | None = None  # what was not answered, and comes again
 
 
 class NodeArena:
@@ -116,6 +117,7 @@ class NodeArena:
         self._carried: list[Ended] = []  # what ended in lanes that had no decision to go with it
         self._mask = np.zeros((0, self.spec.actions), np.bool_)
         self._keys = self._no_keys()
+        self._last: Step | None = None
         try:
             self._open(processes=max(lane.process for lane in self._lanes) + 1)
         except BaseException:
@@ -129,6 +131,8 @@ class NodeArena:
             self._turn = (self._turn + 1) % len(self._lanes)
             if lane.dry and not self._renew(lane.process):
                 continue
+            if lane.held is not None:
+                return self._again(lane, lane.held)
             wave = self._await(lane)
             if self._processes[lane.process].retiring and len(wave.rows) == 0:
                 lane.dry = True
@@ -137,11 +141,16 @@ class NodeArena:
             return self._step(lane, wave)
 
     def send(self, action: NDArray[Any]) -> None:
-        """Answer every row of the last Step."""
+        """Answer every row of the last Step, or hold all of them."""
         lane = self._current
         if lane is None or lane.wave is None:
             raise ActionError("send() answers a Step; call recv() first")
         chosen = np.asarray(action)
+        if HOLD in chosen:
+            if (chosen != HOLD).any():
+                raise ActionError("the tables of a lane are held together; make the arena with a lane for each table")
+            lane.held, self._current = self._last, None
+            return
         if self._check:
             refuse_illegal(self.spec, self._keys, self._mask, chosen)
         self._processes[lane.process].act(lane.number, lane.wave.epoch, chosen.astype(np.int16))
@@ -166,8 +175,9 @@ class NodeArena:
 
     def close(self) -> None:
         """End all processes."""
-        for process in [*self._processes, *([self._spare] if self._spare else [])]:
-            process.close()
+        with spans.span("env_close"):
+            for process in [*self._processes, *([self._spare] if self._spare else [])]:
+                process.close()
         self._processes, self._spare = [], None
 
     def __enter__(self) -> NodeArena:
@@ -175,6 +185,11 @@ class NodeArena:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes that play."""
+        return [process.popen.pid for process in self._processes]
 
     def report(self) -> Mapping[str, Any]:
         """The counters, with what a decision cost."""
@@ -222,7 +237,7 @@ class NodeArena:
             if lost:
                 self._carried.append(self._lost(lane))
                 lane.games += 1
-            lane.dry, lane.wave, lane.battles, lane.refusals = False, None, 0, 0
+            lane.dry, lane.wave, lane.battles, lane.refusals, lane.held = False, None, 0, 0, None
             process.assign(lane.number, lane.tables.tolist(), lane.games.tolist(), lane.at)
 
     def _await(self, lane: _Lane) -> Wave:
@@ -250,12 +265,13 @@ class NodeArena:
             self.counters.hangs += hung
             self.counters.crashes += not hung
             old.popen.kill()
-        old.close()
-        self._processes[number] = self._spare or self._start(0.0)
-        self._spare = None
-        self._assign(number, lost)
-        if self._wants_spare:
-            self._spare = self._start(WARM_S)
+        with spans.span("env_reset"):
+            old.close()
+            self._processes[number] = self._spare or self._start(0.0)
+            self._spare = None
+            self._assign(number, lost)
+            if self._wants_spare:
+                self._spare = self._start(WARM_S)
 
     def _renew(self, number: int) -> bool:
         """Replace a retiring process once all its lanes are dry; whether that was done."""
@@ -310,11 +326,20 @@ class NodeArena:
         self._mask = np.zeros((n, self.spec.actions if self._observations else 0), np.bool_)
         if self._observations:
             self.game.observe(view, observation, self._mask, 0, n)
-        ended = self._join([*self._carried, self._ended(lane, wave.ended)])
+        ended = Ended.join([*self._carried, self._ended(lane, wave.ended)])
         self._carried = []
         reward = self._ledger.pay(rows["table"] - self._first_table, rows["seat"], rows["decision"], rows["earned"])
         options = self._describe(view) if self._options else None
-        return Step(self._keys, view, reward[:, None], observation, self._mask, options, ended)
+        self._last = Step(self._keys, view, reward[:, None], observation, self._mask, options, ended)
+        return self._last
+
+    def _again(self, lane: _Lane, held: Step) -> Step:
+        """What a lane asked before and was not answered."""
+        self._current, lane.held = lane, None
+        self._keys, self._mask = held.keys, held.mask
+        self._last = replace(held, ended=Ended.join([*self._carried, self._nothing]))
+        self._carried = []
+        return self._last
 
     def _describe(self, view: NDArray[np.uint64]) -> Options:
         spec = self.spec.options
@@ -355,21 +380,6 @@ class NodeArena:
         ended = self._ended(lane, gone)
         lane.games = kept
         return ended
-
-    @staticmethod
-    def _join(parts: list[Ended]) -> Ended:
-        if len(parts) == 1:
-            return parts[0]
-        starts = np.cumsum([0, *(len(part.table) for part in parts[:-1])])
-        return Ended(
-            table=np.concatenate([part.table for part in parts]),
-            game=np.concatenate([part.game for part in parts]),
-            outcome=np.concatenate([part.outcome for part in parts]),
-            reward=np.concatenate([part.reward for part in parts]),
-            figures=np.concatenate([part.figures for part in parts]),
-            cut=np.concatenate([part.cut + start for part, start in zip(parts, starts, strict=True)]),
-            last_view=np.concatenate([part.last_view for part in parts]),
-        )
 
     @staticmethod
     def _no_keys() -> Keys:

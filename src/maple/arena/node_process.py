@@ -20,6 +20,7 @@ from maple.arena.memory import SharedBlock
 from maple.arena.readers import Readers, open_readers
 from maple.core.errors import MapleError
 from maple.games.bridged import Program
+from maple.perf.spans import IDLE, span
 
 __all__ = ["NodeProcess", "ProcessGoneError", "RefusedError", "Transport", "Wave", "shared_memory_here"]
 
@@ -200,7 +201,9 @@ class NodeProcess:
     def _read(self, count: int, patience_s: float) -> bytearray:
         buffer, view = bytearray(count), 0
         while view < count:
-            if not self.readers.ready(patience_s):
+            with span(IDLE):
+                ready = self.readers.ready(patience_s)
+            if not ready:
                 raise ProcessGoneError(f"a bridge process said nothing for {patience_s:g} s")
             chunk = os.read(self.answers, count - view)
             if not chunk:

@@ -130,9 +130,14 @@ class WorkerProcess:
     def _keep_log(self) -> None:
         stream = self._process.stderr
         assert stream is not None
-        with stream:
-            for line in stream:
-                self._log(f"{self.name} (pid {self.pid}): {line.decode(errors='replace').rstrip()}")
+        with stream, spans.span("log"):
+            while True:
+                with spans.span(spans.IDLE):
+                    line = stream.readline()
+                if not line:
+                    return
+                with suppress(OSError):  # a disk that is full costs words; unread, they would stop the worker
+                    self._log(f"{self.name} (pid {self.pid}): {line.decode(errors='replace').rstrip()}")
 
 
 class Keeper:
@@ -142,7 +147,7 @@ class Keeper:
         self, start: Callable[[int], WorkerProcess], first: int, spares: int, watch: Callable[[], None]
     ) -> None:
         self._start, self._watch = start, watch
-        self._wanted, self._spares = first + spares, spares
+        self._wanted, self._spares = first, spares  # spares are started once the first play, so as not to delay them
         self._ready: list[WorkerProcess] = []
         self._starting: list[WorkerProcess] = []
         self._error: Exception | None = None
@@ -166,8 +171,9 @@ class Keeper:
     def several(self, count: int) -> list[WorkerProcess]:
         """The first processes, as many as there are slots."""
         with self._change:
-            while len(self._ready) < count and self._error is None:
-                self._change.wait(0.5)
+            with spans.span(spans.IDLE):
+                while len(self._ready) < count and self._error is None:
+                    self._change.wait(0.5)
             if self._error is not None:
                 raise self._error
             taken, self._ready = self._ready[:count], self._ready[count:]
@@ -185,22 +191,25 @@ class Keeper:
             process.close()
 
     def _live(self) -> None:
-        while True:
-            with self._change:
-                if self._closing:
-                    return
-                missing = self._wanted - len(self._ready) - len(self._starting)
-            if self._error is None:
-                for _ in range(missing):
-                    self._number += 1
-                    self.starts += 1
-                    spans.count("process_starts")
-                    self._starting.append(self._start(self._number))
-                self._look_after_starting()
-            self._watch()
-            with self._change:
-                if not self._closing:
-                    self._change.wait(0.01 if self._starting else 0.1)
+        with spans.span("watch_processes"):
+            while not self._closing:
+                self._attend()
+                with spans.span(spans.IDLE), self._change:
+                    if not self._closing:
+                        self._change.wait(0.01 if self._starting else 0.1)
+
+    def _attend(self) -> None:
+        """Start what is missing, see who is ready, look after those that play."""
+        with self._change:
+            missing = self._wanted - len(self._ready) - len(self._starting)
+        if self._error is None:
+            for _ in range(missing):
+                self._number += 1
+                self.starts += 1
+                spans.count("process_starts")
+                self._starting.append(self._start(self._number))
+            self._look_after_starting()
+        self._watch()
 
     def _look_after_starting(self) -> None:
         for process in list(self._starting):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,25 @@ from maple.arena.host import Host
 from maple.core.spec import GameSpec
 from maple.core.step import Step
 from maple.games.external.game import ExternalGame
+from maple.perf.spans import span
 
 __all__ = ["SerialArena"]
 
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
+
+def _aside(call: Callable[P, Answer], *about: P.args, **named: P.kwargs) -> Answer:
+    """Let an env do something; what it prints goes to stderr, since stdout is for results."""
+    own, sys.stdout = sys.stdout, sys.stderr
+    try:
+        return call(*about, **named)
+    finally:
+        sys.stdout = own
+
 
 class SerialArena:
-    """Tables of an external game, played one after the other.
+    """Tables of an external game, played one after the other. An env that ends the process or hangs is not survived.
 
     `host` has the envs ready, if somebody made them ahead; `at`, of one number, is told which table is being played.
     """
@@ -40,21 +54,22 @@ class SerialArena:
         self.tables = tables
         self._board = Board(bytearray(Board.size(game.spec, tables, 1)), game.spec, tables, 1)
         self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
-        self._host = host or Host(game.spec.name, game.settings.model_dump(), tables, seed, max_deaths, log)
-        self._host.take(self._board, list(range(tables)), first_table, tables_per_deal, at)
+        arguments = game.settings.model_dump()
+        self._host = host or _aside(Host, game.spec.name, arguments, tables, seed, max_deaths, log)
+        _aside(self._host.take, self._board, list(range(tables)), first_table, tables_per_deal, at)
         self._begun = self._any_ended = False
 
     def recv(self) -> Step:
         """Every waiting decision of every table; every game that the last send() ended."""
         if not self._begun:
-            self._any_ended = self._host.begin(0, self.tables)
+            self._any_ended = _aside(self._host.begin, 0, self.tables)
             self._begun = True
         return self._ledger.read(0, self.tables, self._any_ended)
 
     def send(self, action: NDArray[Any]) -> None:
         """Play."""
         self._ledger.answer(action)
-        self._any_ended = self._host.play(0, self.tables)
+        self._any_ended = _aside(self._host.play, 0, self.tables)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The games' numbers: an env itself cannot be saved."""
@@ -67,7 +82,8 @@ class SerialArena:
 
     def close(self) -> None:
         """Close the envs."""
-        self._host.close()
+        with span("env_close"):
+            _aside(self._host.close)
 
     def __enter__(self) -> SerialArena:
         return self

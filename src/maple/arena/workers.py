@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maple.arena.base import HOLD
 from maple.arena.board import AT, COMMANDS, DONE, LINE, PLAYED, Board, Ledger
 from maple.arena.child import FATAL
 from maple.arena.host import env_seed
@@ -52,7 +53,7 @@ class WorkerArena:
         *,
         workers: int,
         halves: int = 2,
-        spares: int = 1,
+        spares: int = 2,
         first_table: int = 0,
         tables_per_deal: int = 1,
         step_limit_s: float = 30.0,
@@ -192,11 +193,12 @@ class WorkerArena:
 
         The keeper goes last: they die with the thread that started them.
         """
-        for number, process in enumerate(self._process):
-            self._process[number] = None
-            if process is not None:
-                process.close()
-        self._keeper.close()
+        with spans.span("env_close"):
+            for number, process in enumerate(self._process):
+                self._process[number] = None
+                if process is not None:
+                    process.close()
+            self._keeper.close()
         self._block.close()
 
     def __enter__(self) -> WorkerArena:
@@ -209,8 +211,9 @@ class WorkerArena:
         return WorkerProcess("maple.arena.worker_main", number, self._task, self._block, self._log)
 
     def _begin(self) -> None:
-        for number, process in enumerate(self._keeper.several(self.workers)):
-            self._seat(number, process)
+        with spans.span("env_reset"):
+            for number, process in enumerate(self._keeper.several(self.workers)):
+                self._seat(number, process)
         self._begun = True
 
     def _seat(self, number: int, process: WorkerProcess) -> None:
@@ -230,26 +233,33 @@ class WorkerArena:
 
     def _await(self, half: int) -> None:
         """Wait until all workers have answered for a half; those that are late stay out once others are ready."""
-        pending, ticket = self._pending[half], self._ticket[half]
-        clock, control = time.perf_counter, self._control
-        began = clock()
-        if self._crowded:
-            self._look(0.02)
-        until = clock() + self._patience.limit_s()
-        while True:
-            for number in tuple(pending):
-                if control[number * LINE + DONE] >= ticket[number]:
-                    self._collect(number)
-            if self._enough(pending):
-                break
-            if clock() > until:
-                self._sleep_until_enough(pending)
-                break
-            let_others_run()
-        self._patience.waited(clock() - began)
+        pending, began = self._pending[half], time.perf_counter()
+        if not self._has_enough(half):
+            with spans.span(spans.IDLE):
+                self._wait(half)
+        self._patience.waited(time.perf_counter() - began)
         if pending:
             self._look(0)
             self._sleep_until_enough(pending)  # a look may have found a worker dead that was ready
+
+    def _wait(self, half: int) -> None:
+        """Watch for answers as long as they usually take, then sleep."""
+        if self._crowded:
+            self._look(0.02)
+        until = time.perf_counter() + self._patience.limit_s()
+        while not self._has_enough(half):
+            if time.perf_counter() > until:
+                self._sleep_until_enough(self._pending[half])
+                return
+            let_others_run()
+
+    def _has_enough(self, half: int) -> bool:
+        """Take the answers that are there, by the workers' counters; whether a Step can be made."""
+        pending, ticket, control = self._pending[half], self._ticket[half], self._control
+        for number in tuple(pending):
+            if control[number * LINE + DONE] >= ticket[number]:
+                self._collect(number)
+        return self._enough(pending)
 
     def _enough(self, pending: set[int]) -> bool:
         """Whether a Step can be made: somebody is ready, and those that are not were late before."""
@@ -329,7 +339,7 @@ class WorkerArena:
         sent, made = self._sent[half], int(self._ledger.decision[at].max())
         count = min(made, sent, REMEMBERED)
         actions = [self._past[k % REMEMBERED, at].tolist() for k in range(sent - count, sent)]
-        plain = [row[0] for row in actions] if self.spec.seats == 1 else actions
+        plain = [row[0] for row in actions] if self.spec.seats == 1 else [row for row in actions if HOLD not in row]
         return f"at table {self._first + at}, game {game}: reset(seed={seed}), last actions {plain}"
 
     def _note_finished(self, ended: Ended) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from maple.cli.options import JsonOption, RunsDirOption, SetOption
 from maple.cli.output import notes, print_json, print_table, results
 from maple.core.errors import ConfigError, GameError, RunError
 from maple.core.sources import load_config
+from maple.runs.store import RunFolder, find_run
 
 if TYPE_CHECKING:
     from maple.core.threads import Team
@@ -39,6 +41,7 @@ def evaluation(
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Play a run's agent against scripted opponents (`random` unless told); returns its figures."""
+    from maple.arena.choose import evaluation_arena
     from maple.core.cores import available_cores
     from maple.core.threads import Team
     from maple.games import GAMES, make_game
@@ -46,7 +49,7 @@ def evaluation(
     from maple.training.evaluate import evaluate
 
     with Team(available_cores()) as team:
-        agent = load_agent(run, runs_dir, team)
+        agent, folder = load_agent(run, runs_dir, team), _folder_of(run, runs_dir)
         asked = _asked(agent, settings)
         game = make_game(agent.config.name, {**agent.config.game, **HERE.get(agent.config.name, {}), **asked})
         if against is None:
@@ -61,7 +64,13 @@ def evaluation(
         count = hands or min((min(usual, HANDS.get(name, usual)) for name in against), default=usual)
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
             task = bar.add_task(f"playing {','.join(against) or game.spec.name}", total=count)
-            result = evaluate(game, agent, others, count, seed, team, lambda done, _: bar.update(task, completed=done))
+            envs = partial(evaluation_arena, limits=agent.config.workers, log=folder.log)
+            result = evaluate(
+                game, agent, others, count, seed, team, lambda done, _: bar.update(task, completed=done), envs
+            )
+    if result.lost:
+        where = folder.path / "run.log"
+        notes.print(f"{result.lost} games were lost and others played in their stead; see {where}", soft_wrap=True)
     return {
         "run": str(run),
         "steps": agent.steps,
@@ -73,10 +82,17 @@ def evaluation(
         "ci95": list(result.ci95),
         "hands": result.hands,
         "games": result.games,
+        "lost": result.lost,
         "per_seat": list(result.per_seat),
         "seed": seed,
         "game": game.settings.model_dump(),
     }
+
+
+def _folder_of(run: str | Path, runs_dir: Path | None) -> RunFolder:
+    """The folder of a run, or of the run that a checkpoint is of: its log takes what an env's workers have to say."""
+    found = find_run(str(run), runs_dir)
+    return RunFolder(next((one for one in (found, *found.parents) if (one / "checkpoints").is_dir()), found))
 
 
 def find_player(name: str, game: Game, runs_dir: Path | None, team: Team, option: str = "--against") -> Player:

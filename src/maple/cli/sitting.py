@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maple.cli.evaluate import evaluation, print_comparison, print_evaluations
 from maple.cli.messages import Messages
 from maple.cli.output import notes, warn
-from maple.cli.profile import save_profile
-from maple.core.config import Config, DqnConfig, StudyConfig
+from maple.cli.profiling import Profiled
+from maple.core.config import Config, StudyConfig
 from maple.core.kernel_cache import is_compiled
 from maple.games import make_game
-from maple.perf import Profiler, ShortLine
 from maple.runs.listing import best_before
 from maple.runs.notify import make_notifier
 from maple.runs.store import RunFolder
@@ -90,47 +89,22 @@ def _train(config: Config, folder: RunFolder, company: Company, messages: Messag
     from maple.cli.progress import LiveTraining
     from maple.training.session import train_run
 
-    def saved(checkpoint: Path) -> None:
-        messages.saved(checkpoint)
-        if mirror is not None:
-            mirror.changed()
-
-    profiler = Profiler() if company.profile or company.perf_every else None
     shown = config.log.enabled and config.log.console and not company.quiet
-    with LiveTraining(show=shown) as live, profiler or nullcontext():
-        tell = _with_lines(messages.watching(live), profiler, company.perf_every)
-        last = train_run(config, folder, tell, start_from=company.donor, warn=warn, saved=saved)
-    if profiler is not None and company.profile:
-        kept = save_profile(folder, company.profile, profiler.profile(_facts(folder, last)))
-        notes.print(f"profile: {kept} (maple profile {folder.name})", soft_wrap=True)
-    return last
+    with (
+        LiveTraining(show=shown) as live,
+        Profiled(folder, company.profile, company.perf_every) as profiled,
+    ):
 
+        def saved(checkpoint: Path) -> None:
+            messages.saved(checkpoint)
+            profiled.saved()
+            if mirror is not None:
+                mirror.changed()
 
-def _with_lines(
-    tell: Callable[[Progress], bool], profiler: Profiler | None, every: float | None
-) -> Callable[[Progress], bool]:
-    """The same `tell`, with a [PERF] line now and then if that is wanted."""
-    if profiler is None or every is None:
-        return tell
-    line = ShortLine(profiler.recorder, every, time.monotonic)
-
-    def both(now: Progress) -> bool:
-        text = line.due(now.steps, now.games, now.updates)
-        if text is not None:
-            notes.print(text, markup=False, soft_wrap=True)
-        return tell(now)
-
-    return both
-
-
-def _facts(folder: RunFolder, last: Progress) -> dict[str, Any]:
-    """What a profile should know of its run; counts are of this process alone."""
-    config = Config.model_validate(folder.read_json("config.json"))
-    now = {"steps": last.steps, "updates": last.updates, "games": last.games}
-    counts = {name: count - last.before[name] for name, count in now.items()}
-    facts = {"game": config.name, "algo": config.algo, "tables": config.tables, "threads": config.threads}
-    epochs = config.recipe.epochs if not isinstance(config.recipe, DqnConfig) else 0
-    return {**facts, **counts, "minibatch": config.recipe.minibatch, "epochs": epochs, "cpu_use": last.cpu_use}
+        tell = profiled.watching(messages.watching(live))
+        note = partial(notes.print, soft_wrap=True, markup=False)
+        profiled.last = train_run(config, folder, tell, start_from=company.donor, warn=warn, saved=saved, note=note)
+    return profiled.last
 
 
 def _evaluate(config: Config, folder: RunFolder, company: Company, last: Progress) -> dict[str, Any]:

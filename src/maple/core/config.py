@@ -213,6 +213,7 @@ class WorkerConfig(_Section):
     step_limit_s: float = Field(30.0, gt=0, description="a step that takes longer means that the worker hangs")
     memory_mb: float = Field(0.0, ge=0, description="a worker that holds more is replaced; 0 for no bound")
     max_deaths: int = Field(20, ge=0, description="of one worker or table without a finished game, before the run ends")
+    spares: int = Field(2, ge=0, description="processes that stand by, their envs made, to take a dead one's place")
 
 
 class ActorConfig(_Section):

@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from maple.core.errors import GameError, nearest
-from maple.games.contract import Game
+
+if TYPE_CHECKING:  # worker processes read this file and do without pydantic, a sixth of what they would import
+    from pydantic import BaseModel
+
+    from maple.games.contract import Game
 
 __all__ = ["GAMES", "GameEntry", "entry", "game_settings", "is_external", "make_game"]
 
@@ -70,11 +72,11 @@ GAMES: Mapping[str, GameEntry] = {
         summary="a tabletop skirmish: squads, dice, phases, objectives; rosters, maps and missions as data",
         defaults={
             "algo": "ppo",
-            "opponents": "self:0.6,past:0.2,tactician:0.1,greedy:0.1",
+            "opponents": "self:0.2,past:0.1,tactician:0.35,greedy:0.2,racer:0.15",
             "probe_against": "greedy",
             "probe_hands": 256,
             "net": {"hidden": [128, 64]},
-            "optimizer": {"learning_rate": 1e-3},
+            "optimizer": {"learning_rate": 5e-4},
             "ppo": {
                 "horizon": 16384,
                 "epochs": 2,
@@ -82,6 +84,7 @@ GAMES: Mapping[str, GameEntry] = {
                 "gamma": 0.998,
                 "entropy": 0.01,
                 "study": "tactician",
+                "study_steps": 150_000,
             },
             "dqn": {"gamma": 0.998, "epsilon": 0.1, "epsilon_final": 0.03, "study": "tactician"},
         },
@@ -112,6 +115,8 @@ def game_settings(name: str) -> type[BaseModel]:
 
 def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
     """The rules of a game with these options."""
+    from pydantic import ValidationError
+
     place, model = entry(name), game_settings(name)
     try:
         settings = model.model_validate(dict(options or {}))

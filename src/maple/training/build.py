@@ -55,8 +55,10 @@ __all__ = ["AUTO_TABLES", "build_trainer", "checkpoint_rivals", "restore_trainer
 AUTO_TABLES = 1024
 
 
-def make_training_arena(config: Config, game: Game, net: Net, team: Team, log: Callable[[str], None]) -> Arena | Fleet:
-    """The tables that a run plays at."""
+def make_training_arena(
+    config: Config, game: Game, net: Net, team: Team, log: Callable[[str], None], note: Callable[[str], None]
+) -> Arena | Fleet:
+    """The tables that a run plays at; `note` is told where they are played, if that was to be chosen."""
     tables = config.tables or AUTO_TABLES
     if config.actors.count and isinstance(game, ExternalGame):
         return Fleet(config, game, tables, net, log)
@@ -73,7 +75,9 @@ def make_training_arena(config: Config, game: Game, net: Net, team: Team, log: C
             step_limit_s=limits.step_limit_s,
             memory_mb=limits.memory_mb,
             max_deaths=limits.max_deaths,
+            spares=limits.spares,
             log=log,
+            note=note,
         )
     if config.workers.count != "auto":
         raise ConfigError(f"workers play envs of your own; {config.name} is played by threads: leave --workers out")
@@ -181,11 +185,14 @@ def build_trainer(
     folder: Path | None = None,
     warn: Callable[[str], None] = lambda _: None,
     rivals: Sequence[Rival] | None = None,
+    note: Callable[[str], None] = lambda _: None,
+    arena: Arena | None = None,
 ) -> Trainer:
     """All moving parts of a run, at its start.
 
-    `log` takes what workers have to say, `folder` is for large files, `warn` is told what cannot be had here; `rivals`
-    are the agents that its opponents name, if not those of the runs beside it as they are now.
+    `log` takes what workers have to say, `folder` is for large files, `warn` is told what cannot be had here, `note`
+    what was chosen; `rivals` are the agents that its opponents name, if not those of the runs beside it as they are
+    now; `arena` has the tables, if not those that the config says.
     """
     spec = game.spec
     mix = OpponentMix.parse(config.opponents, spec.opponents)
@@ -210,13 +217,13 @@ def build_trainer(
     net = make_policy(config, Seen(game, team, pinned), device)
     learner = make_learner(config, game, net, folder, warn)
     with span("env_reset"):
-        arena = make_training_arena(config, game, net, team, log)
+        tables_of = arena or make_training_arena(config, game, net, team, log, note)
 
     def exploit(learner: Learner, number: int, stopping: Callable[[], bool]) -> Exploiter | None:
         return _train_exploiter(config, game, team, log, folder, learner, number, stopping)
 
     return Trainer(
-        arena=arena,
+        arena=tables_of,
         actor=Actor(learner.policy, [game.bot(name) for name in mix.bots], team, config.seed, nets),
         learner=learner,
         seating=Seating(tables, spec.seats, config.seed),
@@ -276,7 +283,7 @@ def trainer_state(trainer: Trainer) -> dict[str, NDArray[Any]]:
     state |= {f"learner/{name}": array for name, array in trainer.learner.state().items()}
     state |= {f"league/{name}": array for name, array in trainer.league.state().items()}
     state |= {f"rival/{name}": array for name, array in rival_state(trainer.rivals).items()}
-    state["seating/player"] = trainer.seating.player
+    state["seating/player"], state["seating/guided"] = trainer.seating.player, trainer.seating.guided
     if trainer.actor.memory.state.size:
         state["recall/state"] = trainer.actor.memory.state
     for number, policy in trainer.actor.snapshots.items():
@@ -305,6 +312,7 @@ def restore_trainer(trainer: Trainer, weights: dict[str, NDArray[Any]], state: d
     trainer.learner.restore(_below(state, "learner/"))
     trainer.league.restore(_below(state, "league/"))
     trainer.seating.player[:] = state["seating/player"]
+    trainer.seating.guided[:] = state.get("seating/guided", np.False_)
     if "recall/state" in state:
         trainer.actor.memory.state = np.array(state["recall/state"])
     snapshots = _below(state, "snapshot/")

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.base import Arena
+from maple.arena.choose import evaluation_arena
 from maple.arena.native import NativeArena
 from maple.arena.open import open_arena
-from maple.arena.serial import SerialArena
-from maple.core.step import Keys, Outcome
+from maple.core.config import WorkerConfig
+from maple.core.step import Keys, Outcome, Step
 from maple.core.threads import Team
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
@@ -25,12 +27,25 @@ from maple.games.external.game import ExternalGame
 from maple.nets.memory import Memory
 from maple.nets.policy import Policy
 
-__all__ = ["Player", "Result", "bot_player", "evaluate", "greedy_player", "mean_interval", "play_all", "share_interval"]
+__all__ = [
+    "Opener",
+    "Player",
+    "Result",
+    "bot_player",
+    "evaluate",
+    "greedy_player",
+    "mean_interval",
+    "play_all",
+    "share_interval",
+]
 
 BLOCK = 1024  # deals at a time
-ENVS = 32  # the same of an external game, each with an env of its own
-BRIDGED_DEALS = 32  # the same for games in another program, where more at a time only cost memory
+FEW = 32  # the same of envs and of games in another program, where more at a time only cost memory
 
+Progressed = Callable[[int, int], None]  # is told how many games of how many have been played
+Opener = Callable[[ExternalGame, int, int, int], Arena]  # an env's tables: how many, their seed, how many share a deal
+
+USUAL: Opener = partial(evaluation_arena, limits=WorkerConfig())
 Z = 1.96  # standard errors to either side of a 95 % interval
 
 
@@ -77,6 +92,7 @@ class Result:
     per_seat: tuple[float, ...]  # the metric by seat: who sits there acts in another order
     deal_score: NDArray[np.float64]  # (D,) by deal, summed over rotations; the metric is the sum of this ...
     deal_hands: NDArray[np.float64]  # (D,) ... over the sum of this
+    lost: int = 0  # games that were lost with their env or process, and others played in their stead
 
 
 def mean_interval(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
@@ -107,42 +123,48 @@ def _ratio(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[flo
     return ratio, float(np.std(total - ratio * weight, ddof=1)) / float(weight.mean()) / len(total) ** 0.5
 
 
-def _open_arena(game: Game, tables: int, seed: int, first_table: int, team: Team) -> Arena:
-    """Tables at which neighbours, as many as there are seats, play the same deal."""
-    seats = game.spec.seats
-    if isinstance(game, ExternalGame):
-        return SerialArena(game, tables, seed, first_table=first_table, tables_per_deal=seats)
-    return NativeArena(
-        game, tables, seed, team, observations=False, check=False, first_table=first_table, tables_per_deal=seats
-    )
-
-
 def _play_block(game: Game, players: list[Player], deals: int, seed: int, first_table: int, team: Team) -> NDArray[Any]:
     """One game at each of deals × seats tables; player (seat - rotation) sits at each seat. Returns their figures."""
     seats = game.spec.seats
     tables = deals * seats
     figures = np.zeros(tables, game.spec.figures)
     done = np.zeros(tables, np.bool_)
-    filler = game.bot("random")
-    with closing(_open_arena(game, tables, seed, first_table, team)) as arena:
+    choose = _chooser(game, players, seed, team)
+    opened = NativeArena(
+        game, tables, seed, team, observations=False, check=False, first_table=first_table, tables_per_deal=seats
+    )
+    with closing(opened) as arena:
         while True:
             step = arena.recv()
-            told = step.ended.outcome != Outcome.LOST  # a lost game says nothing: the next one at its table counts
-            ended = step.ended.table[told] - first_table
+            ended = step.ended.table - first_table
             fresh = ~done[ended]
-            figures[ended[fresh]] = step.ended.figures[told][fresh]
+            figures[ended[fresh]] = step.ended.figures[fresh]
             done[ended] = True
             if done.all():
                 return figures
-            who = (step.keys.seat - step.keys.table) % seats  # rotation r of a deal has the agent at seat r
-            waiting = ~done[step.keys.table - first_table]
-            action = np.zeros(len(step.keys), np.int32)
-            team.run(filler, len(action), step.view, seed, step.keys, action)
-            for number, player in enumerate(players):
-                rows = np.flatnonzero((who == number) & waiting)
-                if len(rows):
-                    action[rows] = player(step.view[rows], step.keys.take(rows), seed)
-            arena.send(action)
+            arena.send(choose(step, ~done[step.keys.table - first_table]))
+
+
+def _chooser(
+    game: Game, players: list[Player], seed: int, team: Team
+) -> Callable[[Step, NDArray[np.bool_]], NDArray[np.int32]]:
+    """Everybody's actions: neighbours, as many as there are seats, play one deal, each with the agent at another seat.
+
+    Rows that do not count any more are played at random.
+    """
+    seats, filler = game.spec.seats, game.bot("random")
+
+    def choose(step: Step, counts: NDArray[np.bool_]) -> NDArray[np.int32]:
+        who = (step.keys.seat - step.keys.table) % seats  # rotation r of a deal has the agent at seat r
+        action = np.zeros(len(step.keys), np.int32)
+        team.run(filler, len(action), step.view, seed, step.keys, action)
+        for number, player in enumerate(players):
+            rows = np.flatnonzero((who == number) & counts)
+            if len(rows):
+                action[rows] = player(step.view[rows], step.keys.take(rows), seed)
+        return action
+
+    return choose
 
 
 def play_all(
@@ -151,47 +173,58 @@ def play_all(
     deals: int,
     seed: int,
     team: Team,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progressed | None = None,
 ) -> NDArray[Any]:
-    """Every deal in every rotation, a block of deals at a time."""
+    """Every deal of a native game in every rotation, a block of deals at a time."""
     seats, blocks = game.spec.seats, []
-    block = ENVS if isinstance(game, ExternalGame) else BLOCK
-    for first in range(0, deals, block):
-        count = min(block, deals - first)
+    for first in range(0, deals, BLOCK):
+        count = min(BLOCK, deals - first)
         blocks.append(_play_block(game, players, count, seed, first * seats, team))
         if progress is not None:
             progress(min(deals, first + count) * seats, deals * seats)
     return np.concatenate(blocks)
 
 
-def _play_bridged(
-    game: Game, players: list[Player], deals: int, seed: int, team: Team, progress: Callable[[int, int], None] | None
-) -> NDArray[Any]:
-    """The same in another program: a few tables that play game after game. Lost games are left out and played again."""
+def _play_on(
+    game: Game,
+    players: list[Player],
+    deals: int,
+    seed: int,
+    team: Team,
+    progress: Progressed | None,
+    envs: Opener,
+) -> tuple[NDArray[Any], int]:
+    """The same at a few tables that play game after game, in other processes; and how many games were lost.
+
+    A lost game says nothing: the next one at its table counts.
+    """
     seats = game.spec.seats
-    tables = seats * min(deals, BRIDGED_DEALS)
-    games = -(-deals * seats // tables)
-    figures, done = np.zeros((tables, games), game.spec.figures), np.zeros(tables, np.int64)
-    filler = game.bot("random")
-    with closing(open_arena(game, tables, seed, team, tables_per_deal=seats)) as arena:
+    rounds = -(-deals // FEW)
+    together = -(-deals // rounds)  # deals at a time
+    tables = together * seats
+    wanted = np.repeat(-(-(deals - np.arange(together)) // together), seats)  # games of each table
+    figures, done, lost = np.zeros((rounds, tables), game.spec.figures), np.zeros(tables, np.int64), 0
+    choose = _chooser(game, players, seed, team)
+    if isinstance(game, ExternalGame):
+        opened = envs(game, tables, seed, seats)
+    else:
+        opened = open_arena(game, tables, seed, team, tables_per_deal=seats)
+    with closing(opened) as arena:
         while True:
             step = arena.recv()
             for table, how, figure in zip(step.ended.table, step.ended.outcome, step.ended.figures, strict=True):
-                if how != Outcome.LOST and done[table] < games:
-                    figures[table, done[table]] = figure
+                if done[table] == wanted[table]:
+                    continue
+                if how == Outcome.LOST:
+                    lost += 1
+                else:
+                    figures[done[table], table] = figure
                     done[table] += 1
             if progress is not None:
-                progress(int(done.sum()), games * tables)
-            if (done == games).all():
-                return figures.T.reshape(-1)
-            action = np.zeros(len(step.keys), np.int32)
-            team.run(filler, len(action), step.view, seed, step.keys, action)
-            who = (step.keys.seat - step.keys.table) % seats
-            for number, player in enumerate(players):
-                rows = np.flatnonzero((who == number) & (done[step.keys.table] < games))
-                if len(rows):
-                    action[rows] = player(step.view[rows], step.keys.take(rows), seed)
-            arena.send(action)
+                progress(int(done.sum()), deals * seats)
+            if (done == wanted).all():
+                return figures.reshape(-1)[: deals * seats], lost
+            arena.send(choose(step, done[step.keys.table] < wanted[step.keys.table]))
 
 
 def _won(score: NDArray[Any], seat: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -208,13 +241,17 @@ def evaluate(
     hands: int,
     seed: int,
     team: Team,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progressed | None = None,
+    envs: Opener = USUAL,
 ) -> Result:
-    """Play `agent` against `others` (one for each other seat) on at least `hands` hands, all rotations counted."""
+    """Play `agent` against `others` (one for each other seat) on at least `hands` hands, all rotations counted.
+
+    `envs` opens the tables of an env of the user's own; in processes of their own, if not told otherwise.
+    """
     seats = game.spec.seats
-    deals = max(1, -(-hands // seats))
-    if isinstance(game, Bridged):
-        figures = _play_bridged(game, [agent, *others], deals, seed, team, progress)
+    deals, lost = max(1, -(-hands // seats)), 0
+    if isinstance(game, Bridged | ExternalGame):
+        figures, lost = _play_on(game, [agent, *others], deals, seed, team, progress, envs)
     else:
         figures = play_all(game, [agent, *others], deals, seed, team, progress)
     seat = np.arange(len(figures)) % seats
@@ -234,4 +271,5 @@ def evaluate(
         per_seat=tuple(float(score[seat == s].sum() / played[seat == s].sum()) for s in range(seats)),
         deal_score=deal_score,
         deal_hands=deal_hands,
+        lost=lost,
     )

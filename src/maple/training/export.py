@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from maple.arena.base import Arena
+from maple.arena.choose import evaluation_arena
 from maple.arena.open import open_arena
-from maple.arena.serial import SerialArena
 from maple.core.errors import MissingExtraError, RunError
 from maple.games.external.game import ExternalGame
 from maple.nets.body import Body
@@ -151,7 +151,11 @@ def dense_rows(rows: Rows, features: int) -> NDArray[np.float32]:
 def _sample(agent: Agent) -> tuple[NDArray[np.uint64], NDArray[np.int16]]:
     """Decisions of real games and what the agent does in them."""
     game, team = agent.game, agent.policy.seen.team
-    arena: Arena = SerialArena(game, TABLES, 1) if isinstance(game, ExternalGame) else open_arena(game, TABLES, 1, team)
+    arena: Arena
+    if isinstance(game, ExternalGame):
+        arena = evaluation_arena(game, TABLES, 1, 1, agent.config.workers)
+    else:
+        arena = open_arena(game, TABLES, 1, team)
     views, actions, rows = list[NDArray[np.uint64]](), list[NDArray[np.int32]](), 0
     with closing(arena):
         while rows < SAMPLED:

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.base import Arena
+from maple.arena.node import NodeArena
+from maple.arena.workers import WorkerArena
 from maple.core.errors import ConfigError
 from maple.core.step import Ended, Outcome, Step
 from maple.games.contract import Bot
@@ -53,7 +55,7 @@ class Counters:
     steps: int = 0  # the learner's decisions
     updates: int = 0  # rounds of learning
     minibatches: int = 0
-    games: int = 0
+    games: int = 0  # without the lost ones
     lost: int = 0
     snapshots: int = 0
     elapsed_s: float = 0.0
@@ -120,6 +122,18 @@ class Trainer:
             raise ConfigError("this is measured where the trainer decides; set actors.count=0")
         return self.arena
 
+    @property
+    def processes(self) -> tuple[int, int]:
+        """How many processes that play have died since this one began, and how many were started."""
+        match self.arena:
+            case WorkerArena() as arena:
+                return arena.lost_workers, arena.starts
+            case Fleet() as fleet:
+                return fleet.lost_actors, fleet.starts
+            case NodeArena() as arena:
+                return arena.counters.crashes + arena.counters.hangs, arena.counters.starts
+        return 0, 0
+
     def run(self, after_update: Callable[[Update], bool]) -> None:
         """Train until the budget is spent or `after_update` answers False."""
         last = self.clock()
@@ -134,15 +148,17 @@ class Trainer:
                 rounds.append(self.round())
                 last, before = self.clock(), last
                 self.counters.elapsed_s += last - before
-            told = not rounds or after_update(self._told(rounds))
+            with span("log"):
+                news = self._told(rounds) if rounds else None
+            told = news is None or after_update(news)
             go_on = go_on and told and self.progress() < 1.0
 
     def round(self) -> Round:
         """Play until learning is due, and learn."""
         started = self.clock()
-        self.learner.begin(self.counters.updates, self.progress())
-        self.actor.guide = self.guide if self.counters.steps < self.study_steps else None
         with span("env_parallel_execution"):
+            self.learner.begin(self.counters.updates, self.progress())
+            self.actor.guide = self.guide if self.counters.steps < self.study_steps else None
             games, seats = self.collect()
         played = self.clock()
         with span("update"):
@@ -221,19 +237,21 @@ class Trainer:
     def _seat_first_games(self) -> None:
         if self.counters.steps == 0:
             tables = np.arange(self.arena.tables, dtype=np.int32)
-            self.seating.seat(tables, np.zeros(self.arena.tables, np.int64), self.league.shares)
+            games = np.zeros(self.arena.tables, np.int64)
+            self.seating.seat(tables, games, self.league.shares, self.actor.guide is not None)
 
     def _finish(self, ended: Ended, beyond: Callable[[Ended], NDArray[np.float32]]) -> Finished:
         """Close what ended games left open and seat the next ones; returns their figures and a learner's seat."""
         self.learner.memory.finish(ended, beyond)
         whole, player = ended.outcome != Outcome.LOST, self.seating.player[ended.table]
-        self.league.note(player[whole], ended.figures["score"][whole][:, : player.shape[1]])
+        told = whole & ~self.seating.guided[ended.table]  # a guide's results are its own
+        self.league.note(player[told], ended.figures["score"][told][:, : player.shape[1]])
         seats = np.argmax(player == LEARNER, axis=1)
         if self.league.mix.only_learner:
             seats = learner_seat(ended.table, ended.game, self.arena.spec.seats)
-        self.seating.seat(ended.table, ended.game + 1, self.league.shares)
-        self.counters.games += len(ended.table)
-        self.counters.lost += int((ended.outcome == Outcome.LOST).sum())
+        self.seating.seat(ended.table, ended.game + 1, self.league.shares, self.actor.guide is not None)
+        self.counters.games += int(whole.sum())
+        self.counters.lost += len(whole) - int(whole.sum())
         return ended.figures, seats
 
     def _remember(self) -> dict[str, float]:

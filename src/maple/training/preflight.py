@@ -72,7 +72,7 @@ def estimate(config: Config, game: Game) -> Need:
         network=weights * (learning * (own + threads) + frozen),
         encoding=learning * encoding,
         saving=COPIES * (tables + weights * (own + frozen) + kept),
-        process=PROCESS * (actors + 2 if actors else 1),  # and one that stands by
+        process=PROCESS * (1 + actors + (config.workers.spares if actors else 0)),  # and those that stand by
     )
 
 

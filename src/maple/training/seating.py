@@ -112,10 +112,12 @@ class Seating:
 
     def __init__(self, tables: int, seats: int, seed: int) -> None:
         self.player = np.zeros((tables, seats), np.int32)
+        self.guided = np.zeros(tables, np.bool_)  # games in which somebody else plays in the learner's place
         self._seed = np.uint64(seed)
 
-    def seat(self, table: NDArray[np.int32], game: NDArray[np.int64], shares: Shares) -> None:
+    def seat(self, table: NDArray[np.int32], game: NDArray[np.int64], shares: Shares, guided: bool = False) -> None:
         """Seat the players of games that begin."""
+        self.guided[table] = guided
         if len(shares.player) > 1 or shares.player[0] != LEARNER:
             _seat_tables(self.player, table, game, shares.player, np.cumsum(shares.share), self._seed)
         else:

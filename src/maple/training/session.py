@@ -7,11 +7,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from maple.arena.blank import BlankArena
+from maple.arena.choose import evaluation_arena
 from maple.core.config import Config, flat
 from maple.core.cores import available_cores
 from maple.core.errors import CheckpointError, ConfigError
@@ -19,6 +22,7 @@ from maple.core.kernel_cache import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game, files_of
+from maple.games.external.game import ExternalGame
 from maple.learn.replay import Replay
 from maple.perf.spans import span
 from maple.runs.machine import describe_machine
@@ -40,7 +44,14 @@ FREE_TO_CHANGE = (
     *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate"),
     *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard", "log.rewards"),
     *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
-    *("workers.count", "workers.step_limit_s", "workers.memory_mb", "workers.max_deaths", "actors.count"),
+    *(
+        "workers.count",
+        "workers.step_limit_s",
+        "workers.memory_mb",
+        "workers.max_deaths",
+        "workers.spares",
+        "actors.count",
+    ),
 )
 # Enough to have every kernel compiled.
 SMALL_DQN = {
@@ -63,7 +74,11 @@ class Progress:
 
     steps: int
     updates: int
-    games: int
+    minibatches: int
+    games: int  # without the lost ones
+    lost: int  # games, with their env or process
+    worker_deaths: int  # processes that play, in this process's share of the run
+    process_starts: int
     elapsed_s: float
     eta_s: float
     progress: float
@@ -148,10 +163,12 @@ def train_run(
     start_from: Path | None = None,
     saved: Callable[[Path], None] = lambda _: None,
     warn: Callable[[str], None] = warnings.warn,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Progress:
     """Train until the budget is spent or `tell` answers False; what was reached is saved. Returns the last progress.
 
-    A new run begins with the weights of the checkpoint `start_from`, if given; `saved` is told of every checkpoint.
+    A new run begins with the weights of the checkpoint `start_from`, if given; `saved` is told of every checkpoint,
+    `note` what was chosen for the run.
     """
     if config.steps is None and config.minutes is None:
         raise ConfigError("a run needs an end: give it --steps or --minutes")
@@ -171,7 +188,7 @@ def train_run(
         with Team(threads) as team:
             with span("build"):
                 rivals = checkpoint_rivals(checkpoint.state) if checkpoint is not None else None
-                trainer = build_trainer(config, game, team, run.log, run.path, warn, rivals)
+                trainer = build_trainer(config, game, team, run.log, run.path, warn, rivals, note)
             with closing(trainer.arena), closing(trainer.learner):
                 with span("build"):
                     if donor is not None:
@@ -216,7 +233,10 @@ def _adopt(trainer: Trainer, donor: Checkpoint, path: Path | None) -> None:
 
 
 def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
-    """Compile, or load from the cache, every kernel that a run and its evaluation need; returns the seconds it took."""
+    """Compile, or load from the cache, every kernel that a run and its evaluation need; returns the seconds it took.
+
+    Envs of the user's own are not played for it: what they do to a process is not known yet.
+    """
     started = time.monotonic()
     game = make_game(config.name, config.game)
     small = config.model_copy(
@@ -225,20 +245,21 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
             "steps": 1,
             "minutes": None,
             "opponents": OpponentMix.without_runs(config.opponents),
-            "workers": config.workers.model_copy(update={"count": "auto" if game.spec.options else 0}),
             "actors": config.actors.model_copy(update={"count": 0}),
             "ppo": config.ppo.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
             "afterstate": config.afterstate.model_copy(update={"horizon": 64, "minibatch": 16, "epochs": 1}),
             "dqn": config.dqn.model_copy(update=SMALL_DQN),
         }
     )
+    blank = BlankArena(game, 4 * game.spec.seats, 0) if isinstance(game, ExternalGame) else None
     with Team(1) as team:
-        trainer = build_trainer(small, game, team)
+        trainer = build_trainer(small, game, team, arena=blank)
         with closing(trainer.arena), closing(trainer.learner):
             trainer.run(lambda _: False)
         for name in {config.probe_against, *opponents}:
             player = bot_player(game, name, team)
-            evaluate(game, greedy_player(trainer.learner.policy), [player] * (game.spec.seats - 1), 1, 0, team)
+            others = [player] * (game.spec.seats - 1)
+            evaluate(game, greedy_player(trainer.learner.policy), others, 1, 0, team, envs=BlankArena)
     if trainer.counters.minibatches:
         mark_compiled(compiled_name(config, game))
     return time.monotonic() - started
@@ -323,10 +344,15 @@ class _Session:
         counters = self.trainer.counters
         wall = time.monotonic() - self.began
         left = (1 - progress) / progress * counters.elapsed_s if progress > 0 else 0.0
+        deaths, starts = self.trainer.processes
         return Progress(
             steps=counters.steps,
             updates=counters.updates,
+            minibatches=counters.minibatches,
             games=counters.games,
+            lost=counters.lost,
+            worker_deaths=deaths,
+            process_starts=starts,
             elapsed_s=counters.elapsed_s,
             eta_s=left,
             progress=progress,
@@ -352,6 +378,8 @@ class _Session:
         other = bot_player(self.game, self.config.probe_against, team)
         others = [other] * (self.game.spec.seats - 1)
         agent = greedy_player(self.trainer.learner.policy)
-        self.probe = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team).figures
+        envs = partial(evaluation_arena, limits=self.config.workers, log=self.run.log)
+        found = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team, envs=envs)
+        self.probe = found.figures
         self.probed = time.monotonic()
         self.keeper.offer(self.probe[self.game.spec.metric.name])

@@ -1,10 +1,15 @@
-"""What Maple does not play, each for a reason of its own."""
+"""What Maple does not play, or only just, each for a reason of its own."""
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
+import gymnasium
+import numpy as np
 from gymnasium import spaces
 
-from tests.games.external.envs import Walk
+from tests.games.external.envs import Match, Walk
 
 
 def no_env() -> int:
@@ -33,3 +38,118 @@ class Words(Walk):
     def __init__(self) -> None:
         super().__init__()
         self.observation_space = spaces.Text(10)
+
+
+class Bare(gymnasium.Env):
+    """An env that declares nothing."""
+
+
+class Paying(Walk):
+    """A walk that pays in a currency of its own."""
+
+    def __init__(self, coin: str) -> None:
+        super().__init__()
+        self.coin = {"nothing": None, "one": np.array([1.5]), "two": np.array([1.0, 2.0]), "word": "much"}[coin]
+
+    def step(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, _, terminated, truncated, info = super().step(action)
+        return observation, self.coin, terminated, truncated, info
+
+
+class Old(Walk):
+    """A walk as Gym's old interface had it: reset() gives an observation alone, step() four things."""
+
+    def __init__(self, masks: str = "none", what: str = "reset") -> None:
+        super().__init__(masks)
+        self.what = what
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        found = super().reset(seed=seed)
+        return found[0] if self.what == "reset" else found
+
+    def step(self, action: int) -> Any:
+        observation, reward, terminated, truncated, info = super().step(action)
+        if self.what == "step":
+            return observation, reward, terminated or truncated, info
+        return observation, reward, np.array([terminated, truncated]), False, info
+
+
+class Unclosable(Walk):
+    """A walk that cannot be closed."""
+
+    def close(self) -> None:
+        raise RuntimeError("the door is stuck")
+
+
+class Leaver(Walk):
+    """A walk that leaves Python in its second step, in games of every other seed; or where it is asked for masks."""
+
+    def __init__(self, where: str = "step") -> None:
+        super().__init__("method")
+        self.where = where
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self.leaves = seed is not None and seed % 2 == 0
+        return super().reset(seed=seed)
+
+    def step(self, action: int) -> Any:
+        if self.where == "step" and self.leaves and self.steps == 1:
+            sys.exit("nothing to do here")
+        return super().step(action)
+
+    def _mask(self) -> np.ndarray:
+        if self.where == "mask" and self.leaves and self.steps == 1:
+            sys.exit("nothing to do here")
+        return super()._mask()
+
+
+class Deserted(Match):
+    """A game that nobody comes to."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        super().reset(seed)
+        self.agents = []
+        return {}, {}
+
+
+class Company(Match):
+    """A game to which `odd` comes after the first round, or a stranger does; or `odd` leaves and comes back."""
+
+    def __init__(self, who: str = "odd") -> None:
+        super().__init__(rounds=4, leaves=who == "back")
+        self.who = who
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        observations, infos = super().reset(seed)
+        if self.who != "back":
+            self.agents = ["even"]
+        return {agent: observations[agent] for agent in self.agents}, infos
+
+    def step(self, actions: dict[str, int]) -> tuple[Any, Any, Any, Any, Any]:
+        found = super().step(actions)
+        if self.round == 2 and self.agents:
+            stranger = "stranger" if self.who == "stranger" else "odd"
+            self.agents = ["even", stranger]
+            found[0][stranger] = np.ones(3, np.int8)
+            found[1][stranger] = 0.5
+        return found
+
+
+class Loud(Walk):
+    """A walk that talks all the time."""
+
+    def __init__(self, words: int = 1) -> None:
+        print("made")  # noqa: T201
+        super().__init__("none")
+        self.words = words
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        print("begun")  # noqa: T201
+        return super().reset(seed=seed)
+
+    def step(self, action: int) -> Any:
+        print("stepped " * self.words)  # noqa: T201
+        return super().step(action)
+
+    def close(self) -> None:
+        print("closed")  # noqa: T201

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from maple.core.step import Keys, Options, Outcome
 from maple.games.contract import Bot, Tables
 from maple.games.external.locate import make_env
 from maple.games.external.plan import Plan, examine
+from maple.games.external.spaces import FAILURES
 from maple.games.external.spec import spec_of
 
 __all__ = ["DEFAULTS", "EnvArguments", "ExternalGame"]
@@ -37,14 +41,23 @@ class EnvArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
+def _look_at(name: str, arguments: EnvArguments) -> Plan:
+    env = make_env(name, arguments.model_dump())
+    plan = examine(env, name)
+    try:
+        env.close()
+    except FAILURES as error:
+        warnings.warn(f"{name} cannot be closed: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
+    return plan
+
+
 class ExternalGame:
     """A Gymnasium or PettingZoo env; its tables are played by arenas, one env a table."""
 
     def __init__(self, name: str, arguments: EnvArguments) -> None:
         self.settings = arguments
-        env = make_env(name, arguments.model_dump())
-        self.plan: Plan = examine(env, name)
-        env.close()
+        with redirect_stdout(sys.stderr):  # stdout is for results, and what an env prints is not one
+            self.plan: Plan = _look_at(name, arguments)
         self.spec: GameSpec = spec_of(self.plan)
 
     def tables(self, count: int, seed: int, first_table: int = 0, tables_per_deal: int = 1) -> Tables:

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 
 from maple.core.errors import GameError, nearest
+from maple.games.external.spaces import FAILURES
 
 __all__ = ["make_env"]
 
@@ -23,7 +24,7 @@ def make_env(name: str, arguments: Mapping[str, Any]) -> Any:
         raise GameError(
             f"{name} cannot be made with {given}: {error}; set its arguments with --set env.NAME=VALUE"
         ) from (error)
-    except Exception as error:  # code of the user's own may raise anything
+    except FAILURES as error:
         raise GameError(f"{name} cannot be made: {type(error).__name__}: {error}") from error
 
 
@@ -57,5 +58,5 @@ def _module(module_name: str, name: str) -> Any:
                 "or install it"
             ) from None
         raise GameError(f"module {module_name!r} cannot be imported: {error}; install what it needs") from error
-    except Exception as error:  # code of the user's own may raise anything
+    except FAILURES as error:
         raise GameError(f"module {module_name!r} cannot be imported: {type(error).__name__}: {error}") from error

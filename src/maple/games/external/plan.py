@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from maple.core.errors import GameError
 from maple.core.spec import EntityGroup
 from maple.games.external.entities import entities_of
-from maple.games.external.spaces import MASK, actions_of, shape_of
+from maple.games.external.spaces import FAILURES, MASK, ContractError, actions_of, opened, shape_of
 
 __all__ = ["Plan", "RowLayout", "examine"]
 
@@ -86,18 +87,17 @@ class Plan:
 def examine(env: Any, name: str) -> Plan:
     """Read an environment's spaces, and one reset, for what it is."""
     if isinstance(env, gymnasium.Env):
-        agents: tuple[Any, ...] = ("player",)
-        pairs = [(env.observation_space, env.action_space)]
         kind: Kind = "gym"
     elif isinstance(env, AECEnv | ParallelEnv):
         kind = "aec" if isinstance(env, AECEnv) else "parallel"
-        agents = tuple(env.possible_agents)
-        pairs = [(env.observation_space(agent), env.action_space(agent)) for agent in agents]
     else:
         raise GameError(
             f"{name} makes a {type(env).__name__}; Maple plays gymnasium.Env, pettingzoo.AECEnv and "
             "pettingzoo.ParallelEnv"
         )
+    agents, pairs = _declared(env, kind, name)
+    if not agents:
+        raise GameError(f"{name} has no possible_agents; list everybody who may ever play")
     shapes = [shape_of(observed, name) for observed, _ in pairs]
     counts = [actions_of(acted, name).count for _, acted in pairs]
     mask_from = _mask_source(env, kind, pairs[0][0], name)
@@ -113,19 +113,42 @@ def examine(env: Any, name: str) -> Plan:
     return Plan(name, kind, agents, mask_from, layout, energy, entities)
 
 
+def _declared(env: Any, kind: Kind, name: str) -> tuple[tuple[Any, ...], list[tuple[Any, Any]]]:
+    """The agents of an environment, and each one's spaces of observations and actions."""
+    try:
+        if kind == "gym":
+            return ("player",), [(env.observation_space, env.action_space)]
+        agents = tuple(env.possible_agents)
+        return agents, [(env.observation_space(agent), env.action_space(agent)) for agent in agents]
+    except AttributeError as error:
+        raise GameError(
+            f"{name} has no {error.name}; declare it in __init__, as Gymnasium and PettingZoo ask for"
+        ) from error
+    except FAILURES as error:
+        raise GameError(f"{name} cannot tell its spaces: {type(error).__name__}: {error}") from error
+
+
 def _mask_source(env: Any, kind: Kind, observed: spaces.Space[Any], name: str) -> MaskFrom:
     if isinstance(observed, spaces.Dict) and MASK in observed.spaces:
         return "observation"
     if kind == "gym" and env.has_wrapper_attr("action_masks"):
         return "method"
     try:
-        found = env.reset(seed=0)
-    except Exception as error:  # code of the user's own may raise anything
+        info = _first_info(env, kind)
+    except ContractError as error:
+        raise ContractError(f"{name} {error} (seed 0); mend the env or wrap it") from None
+    except FAILURES as error:
         raise GameError(f"{name} cannot be reset with seed 0: {type(error).__name__}: {error}") from error
+    return "info" if isinstance(info, Mapping) and MASK in info else "nowhere"
+
+
+def _first_info(env: Any, kind: Kind) -> Any:
+    """What an environment tells beside its first observation."""
+    found = env.reset(seed=0)
     if kind == "gym":
-        info = found[1]
-    elif kind == "aec":
-        info = env.infos[env.agent_selection]
-    else:
-        info = found[1].get(env.agents[0], {})
-    return "info" if MASK in info else "nowhere"
+        return opened(found)[1]
+    if not env.agents:
+        raise ContractError("has no agents after reset()")
+    if kind == "aec":
+        return env.infos[env.agent_selection]
+    return opened(found)[1].get(env.agents[0], {})

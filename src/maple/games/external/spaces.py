@@ -17,10 +17,24 @@ from numpy.typing import NDArray
 
 from maple.core.errors import GameError
 
-__all__ = ["ACTION_LIMIT", "Actions", "ContractError", "Shape", "actions_of", "bind", "bind_mask", "shape_of"]
+__all__ = [
+    "ACTION_LIMIT",
+    "FAILURES",
+    "MASK",
+    "Actions",
+    "ContractError",
+    "Shape",
+    "actions_of",
+    "bind",
+    "bind_mask",
+    "opened",
+    "reward_of",
+    "shape_of",
+]
 
 ACTION_LIMIT = 4096  # combinations of a MultiDiscrete action that are listed one by one
 MASK = "action_mask"
+FAILURES = (Exception, SystemExit)  # what code of the user's own may raise; sys.exit() ends its game, not the run
 
 Write = Callable[[Any], None]
 
@@ -37,6 +51,29 @@ class Shape:
     is_bytes: bool  # else floats
     energy: float  # what the squares of a typical row add up to
     has_mask: bool = False  # a dict with an action mask beside what is seen
+
+
+def opened(found: Any) -> tuple[Any, Any]:
+    """What reset() gave, as observation and info."""
+    if not isinstance(found, tuple) or len(found) != 2:
+        what = f"{len(found)} things" if isinstance(found, tuple) else f"a {type(found).__name__} alone"
+        raise ContractError(f"gave {what} from reset(), which has to return observation and info")
+    return found
+
+
+def reward_of(value: Any) -> float:
+    """A reward as a number; an array of one number is one too."""
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    try:
+        number = np.asarray(value, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ContractError(f"gave the reward {value!r}, which is no number") from None
+    if number.size != 1:
+        raise ContractError(f"gave a reward of {number.size} numbers, {value!r}, instead of one")
+    if not math.isfinite(number.item()):
+        raise ContractError(f"gave the reward {value}")
+    return float(number.item())
 
 
 def shape_of(space: spaces.Space[Any], name: str) -> Shape:
@@ -104,7 +141,10 @@ def _bind_one_hot(space: spaces.Discrete, out: NDArray[Any]) -> Write:
     count, start = int(space.n), int(space.start)
 
     def write(value: Any) -> None:
-        place = int(value) - start
+        try:
+            place = int(value) - start
+        except (TypeError, ValueError):
+            place = -1
         if not 0 <= place < count:
             raise ContractError(f"gave the observation {value!r}, which is not in the declared {space}")
         out[:] = 0

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from maple.core.step import Outcome
 from maple.games.external.plan import Plan
-from maple.games.external.spaces import MASK, ContractError, actions_of, bind, bind_mask, shape_of
+from maple.games.external.spaces import (
+    MASK,
+    ContractError,
+    actions_of,
+    bind,
+    bind_mask,
+    opened,
+    reward_of,
+    shape_of,
+)
 
 __all__ = ["Place", "SeveralSeats", "SingleTable", "Table", "open_table"]
 
@@ -148,7 +157,7 @@ class SingleTable:
     def begin(self, seed: int) -> None:
         """Reset with this seed."""
         self.score[0], self.length = 0.0, 0
-        observation, info = self._env.reset(seed=seed)
+        observation, info = opened(self._env.reset(seed=seed))
         self._place.waiting[0] = True
         self._place.reward[0] = 0.0
         self.write(observation, info)
@@ -179,6 +188,12 @@ class _ManySeats:
         self.score, self.length = [0.0] * plan.seats, 0
         self._cut: set[int] = set()  # the seats that were cut off in this game
 
+    def _seat_of(self, agent: Any) -> int:
+        try:
+            return self._number[agent]
+        except KeyError:
+            raise ContractError(f"has an agent {agent!r} that is not among its possible_agents") from None
+
     def _clear(self) -> None:
         self.score[:], self.length = [0.0] * len(self.score), 0
         self._cut.clear()
@@ -189,27 +204,22 @@ class _ManySeats:
         choices = self._seats[seat].choices
         return action[seat] if choices is None else choices[action[seat]]
 
-    def _wait_for(self, seat: int, observation: Any, info: Any, reward: float) -> None:
+    def _wait_for(self, seat: int, observation: Any, info: Any, earned: Any) -> None:
         """Hand out a decision."""
-        self._check(reward)
+        reward = reward_of(earned)
         self._seats[seat].see(observation, info)
         self._place.waiting[seat] = True
         self._place.reward[seat] = reward
         self.score[seat] += reward
 
-    def _retire(self, seat: int, observation: Any, reward: float, cut: bool) -> None:
+    def _retire(self, seat: int, observation: Any, earned: Any, cut: bool) -> None:
         """A seat's game is over, though others may play on; what it earned is told when the whole game ends."""
-        self._check(reward)
+        reward = reward_of(earned)
         self._place.last_reward[seat] += reward
         self.score[seat] += reward
         if cut:
             self._seats[seat].see_last(observation)
             self._cut.add(seat)
-
-    @staticmethod
-    def _check(reward: float) -> None:
-        if reward - reward != 0:
-            raise ContractError(f"gave the reward {reward}")
 
     def _ended(self) -> int:
         for number, seat in enumerate(self._seats):
@@ -234,7 +244,7 @@ class _AecTable(_ManySeats):
 
     def play(self, action: Any) -> int:
         """The action of the seat in turn."""
-        seat = self._number[self._env.agent_selection]
+        seat = self._seat_of(self._env.agent_selection)
         self._place.waiting[seat] = False
         self._env.step(self._choice(seat, action))
         self.length += 1
@@ -244,37 +254,48 @@ class _AecTable(_ManySeats):
         """Go on to the next seat that has something to decide."""
         env = self._env
         while env.agents:
-            seat = self._number[env.agent_selection]
+            seat = self._seat_of(env.agent_selection)
             observation, reward, terminated, truncated, info = env.last()
             if not (terminated or truncated):
-                self._wait_for(seat, observation, info, float(reward))
+                self._wait_for(seat, observation, info, reward)
                 return _PLAYING
-            self._retire(seat, observation, float(reward), cut=not terminated)
+            self._retire(seat, observation, reward, cut=not terminated)
             env.step(None)
         return self._ended()
 
 
 class _ParallelTable(_ManySeats):
-    """A PettingZoo parallel env: all seats act at once."""
+    """A PettingZoo parallel env: all seats act at once; an agent may come later, and may leave before the others."""
 
     def begin(self, seed: int) -> None:
         """Reset with this seed."""
         self._clear()
-        observations, infos = self._env.reset(seed=seed)
+        self._left: set[Any] = set()
+        observations, infos = opened(self._env.reset(seed=seed))
+        if not self._env.agents:
+            raise ContractError("has no agents after reset()")
         for agent in self._env.agents:
-            self._wait_for(self._number[agent], observations[agent], infos.get(agent, {}), 0.0)
+            self._wait_for(self._seat_of(agent), observations[agent], infos.get(agent, {}), 0.0)
 
     def play(self, action: Any) -> int:
-        """The actions of all seats still in the game."""
+        """The actions of all seats in the game."""
         waiting = self._place.waiting
         chosen = {agent: self._choice(seat, action) for agent, seat in self._number.items() if waiting[seat]}
         waiting[:] = False
-        observations, rewards, terminated, truncated, infos = self._env.step(chosen)
+        found = self._env.step(chosen)
+        if not isinstance(found, tuple) or len(found) != 5:
+            raise ContractError("did not give observations, rewards, terminations, truncations and infos from step()")
+        observations, rewards, terminated, truncated, infos = found
         self.length += 1
-        for agent in chosen:
-            seat, reward = self._number[agent], float(rewards.get(agent, 0.0))
-            if terminated[agent] or truncated[agent]:
-                self._retire(seat, observations[agent], reward, cut=not terminated[agent])
+        for agent in (*chosen, *(other for other in self._env.agents if other not in chosen)):
+            seat, reward = self._seat_of(agent), rewards.get(agent, 0.0)
+            over = terminated.get(agent, False) or truncated.get(agent, False)
+            if agent in self._left:
+                if not over:
+                    raise ContractError(f"brought back agent {agent!r}, who had left the game")
+            elif over:
+                self._left.add(agent)
+                self._retire(seat, observations[agent], reward, cut=not terminated.get(agent, False))
             else:
                 self._wait_for(seat, observations[agent], infos.get(agent, {}), reward)
         return _PLAYING if waiting.any() else self._ended()

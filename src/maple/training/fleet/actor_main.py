@@ -28,13 +28,14 @@ def main() -> None:
 
     from maple.core.errors import UserError
     from maple.perf.profiler import child_profile
+    from maple.perf.spans import span
     from maple.training.fleet.player import Player
 
     torch.set_num_threads(1)
     try:
         player = Player(read_message(), tell)
         os.write(answers, READY)
-        with child_profile("actor"):
+        with child_profile("actor"), span("env_parallel_execution"):
             _serve(player, answers, handle, size)
         player.close()
     except UserError as error:

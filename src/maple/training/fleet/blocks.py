@@ -141,8 +141,10 @@ class Blocks:
             begin += weight.numel()
 
     def writer(self, actor: int, number: int, version: int) -> Writer:
-        """Where an actor writes a block; nothing of an older one is left."""
+        """Where an actor writes a block; one that an actor before it left unfinished goes on where that died."""
         at = (actor, number % self._sizes.kept)
+        if self._arrays["number"][at] != number:
+            self._arrays["rounds"][at] = 0
         self._arrays["number"][at], self._arrays["played_with"][at] = number, version
         return Writer(self._block(at), self._arrays["rounds"][at[0], at[1] : at[1] + 1])
 
@@ -151,7 +153,7 @@ class Blocks:
         return int(self._arrays["played_with"][self._place(actor, number)])
 
     def rounds(self, actor: int, number: int) -> Iterator[Played]:
-        """A finished block, round by round."""
+        """A block so far, round by round."""
         at = self._place(actor, number)
         block = self._block(at)
         first_row = first_game = 0
@@ -164,12 +166,24 @@ class Blocks:
             decisions = (block["table"][row], block["seat"][row], block["reward"][row], block["view"][row])
             yield Played(ended, beyond, *decisions, choice)
 
-    def games(self, actor: int, number: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Tables and numbers of the games that ended in a finished block."""
-        at = self._place(actor, number)
+    def games(self, actor: int, number: int) -> tuple[NDArray[np.int32], NDArray[np.int64], int]:
+        """Tables and numbers of the games that ended in a block so far, and how many of them were not lost."""
+        at = (actor, number % self._sizes.kept)
         block = self._block(at)
-        count = int(block["round"][: self._arrays["rounds"][at], 0].sum())
-        return block["ended_table"][:count], block["ended_game"][:count]
+        begun = self._arrays["number"][at] == number
+        count = int(block["round"][: self._arrays["rounds"][at], 0].sum()) if begun else 0
+        finished = int((block["ended_outcome"][:count] != Outcome.LOST).sum())
+        return block["ended_table"][:count], block["ended_game"][:count], finished
+
+    def last_actions(self, actor: int, number: int, table: int) -> list[int]:
+        """The learner's actions at a table in a block so far, since a game last ended there."""
+        actions = list[int]()
+        if self._arrays["number"][actor, number % self._sizes.kept] != number:
+            return actions
+        for played in self.rounds(actor, number):
+            actions = [] if (played.ended.table == table).any() else actions
+            actions += played.choice.action[played.table == table].tolist()
+        return actions
 
     def _place(self, actor: int, number: int) -> tuple[int, int]:
         at = (actor, number % self._sizes.kept)
@@ -193,7 +207,7 @@ class Writer:
 
     def __init__(self, block: dict[str, NDArray[Any]], rounds: NDArray[np.int64]) -> None:
         self._block, self._rounds = block, rounds
-        self._rounds[0] = self.rows = self._games = 0
+        self._games, self.rows = (int(count) for count in block["round"][: rounds[0]].sum(axis=0))
 
     def add(self, ended: Ended, beyond: NDArray[np.float32], decisions: Decisions, choice: Choice) -> None:
         """Append a round; `beyond` (K, seats, C) is what lay beyond where games were cut off."""

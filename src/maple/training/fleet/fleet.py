@@ -3,8 +3,8 @@
 Block k is played with the weights of update k - lag, by every actor, whatever the clock says: so what is learned
 depends on counts alone, and actors play the next block while the trainer learns from this one.
 
-An actor that dies, hangs or grows too large loses the block that it was in and the games of its tables; a process that
-stands by takes over and plays that block again.
+An actor that dies, hangs or grows too large loses the games of its tables; a process that stands by goes on with the
+block that it was in, and with the next games.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from maple.training.seating import OpponentMix
 __all__ = ["Fleet"]
 
 LOOK_S = 0.05
-SPARES = 1  # processes that stand by
+REMEMBERED = 32  # actions that are reported when an actor dies
 
 
 class Fleet:
@@ -75,6 +75,7 @@ class Fleet:
         self._process: list[WorkerProcess | None] = [None] * self._actors
         self._deaths = [0] * self._actors
         self._done = [0] * self._actors  # blocks that each has written
+        self._finished = [0] * self._actors  # games of the block that each is at, when last looked
         self._first = self._given = -1  # the first block, and the next to ask for
         self._versions: dict[int, int] = {}  # of the blocks that were asked for
         self._readers = open_readers()
@@ -82,7 +83,7 @@ class Fleet:
         self.lost_actors = 0
         limits = config.workers
         self._watch, self._max_deaths = Watch(limits.step_limit_s, limits.memory_mb), limits.max_deaths
-        self._keeper = Keeper(self._start, self._actors, SPARES, self._look_after)
+        self._keeper = Keeper(self._start, self._actors, limits.spares, self._look_after)
 
     def _sizes(self, net: Net, tables: int) -> Sizes:
         seats = self.spec.seats
@@ -130,8 +131,9 @@ class Fleet:
     def settle(self) -> float:
         """Wait until actors have played all that they were asked for; returns the seconds that it took."""
         began = time.perf_counter()
-        while min(self._done) < self._given:
-            self._look()
+        with spans.span(spans.IDLE):
+            while min(self._done) < self._given:
+                self._look()
         return time.perf_counter() - began
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -142,6 +144,11 @@ class Fleet:
         """Give up the games that were in flight and go on with the next ones."""
         self._game[:] = self._reached[:] = state["game"]
         self._lost = True
+
+    @property
+    def starts(self) -> int:
+        """Processes started so far."""
+        return self._keeper.starts
 
     @property
     def pids(self) -> list[int]:
@@ -222,14 +229,22 @@ class Fleet:
         if not code:
             self._bury(actor, process)
             return
-        tables, games = self._blocks.games(actor, self._done[actor])
-        self._reached[tables] = games + 1
-        self._deaths[actor] = 0 if len(tables) else self._deaths[actor]
+        self._note_games(actor)
         self._done[actor] += 1
+        self._finished[actor] = 0
+
+    def _note_games(self, actor: int) -> None:
+        """Take over which games an actor has reached in the block that it is at."""
+        tables, games, finished = self._blocks.games(actor, self._done[actor])
+        self._reached[tables] = games + 1
+        if finished > self._finished[actor]:
+            self._deaths[actor], self._finished[actor] = 0, finished
 
     def _bury(self, actor: int, process: WorkerProcess) -> None:
         """An actor is dead: its games are lost, its place is free."""
-        how, repeats = process.how_it_ended(), self._what_repeats(actor)
+        how = process.how_it_ended()
+        self._note_games(actor)
+        repeats = self._what_repeats(actor)
         lo, hi = self._cuts[actor : actor + 2]
         self._log(f"{process.name} (pid {process.pid}) {how} {repeats}; its {hi - lo} games are lost")
         self._readers.unregister(process.answers)
@@ -244,10 +259,11 @@ class Fleet:
             )
 
     def _what_repeats(self, actor: int) -> str:
-        """The table that an actor was at, and the seed of the game that it began its block with."""
+        """The seed of the game that an actor was at, and the learner's last actions there."""
         at = self._cuts[actor] + int(self._blocks.control[actor, AT])
         game = int(self._reached[at])
-        return f"at table {at}, in game {game} (reset(seed={env_seed(self._config.seed, at, game)})) or one soon after"
+        seed, actions = env_seed(self._config.seed, at, game), self._blocks.last_actions(actor, self._done[actor], at)
+        return f"at table {at}, game {game}: reset(seed={seed}), last actions {actions[-REMEMBERED:]}"
 
     def _look_after(self) -> None:
         """Look after all actors; the keeper's thread calls this a few times a second."""
