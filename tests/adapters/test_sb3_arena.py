@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+import zipfile
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("sb3_contrib")
 
@@ -14,8 +19,9 @@ from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_suppo
 from stable_baselines3 import DQN
 
 import maple.sb3
+from maple.adapters import gym_env
 from maple.arena.host import env_seed
-from maple.core.errors import CheckpointError, GameError
+from maple.core.errors import CheckpointError, ConfigError
 from maple.games import make_game
 from tests.games.external.envs import Walk
 
@@ -74,9 +80,86 @@ def test_what_is_no_policy_gets_a_sentence(tmp_path: Path) -> None:
         maple.sb3.load(tmp_path / "dqn")
 
 
-def test_games_of_several_seats_go_through_gym_env() -> None:
-    with pytest.raises(GameError, match="is no env with one seat"):
-        maple.sb3.VecEnv("tests.games.external.envs:Nim")
+class _Hostile:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.write_text, (self.mark, "run")
+
+
+def _saved(path: Path, policy: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("policy.pth", policy)
+    return path
+
+
+def _pickled(content: Any) -> bytes:
+    file = BytesIO()
+    torch.save(content, file)
+    return file.getvalue()
+
+
+def test_code_in_a_model_is_never_run(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    for number, policy in enumerate((_pickled({"w": _Hostile(mark)}), pickle.dumps(_Hostile(mark), 2))):
+        hostile = _saved(tmp_path / f"{number}.zip", policy)
+        with pytest.raises(CheckpointError, match="holds more than weights, such as code, and was not loaded") as told:
+            maple.sb3.load(hostile)
+        assert "weights_only" not in str(told.value)
+    assert not mark.exists()
+    torch.load(BytesIO(_pickled({"w": _Hostile(mark)})), weights_only=False)
+    assert mark.exists()  # it is hostile indeed
+
+
+def _actor(**shapes: tuple[int, ...]) -> dict[str, torch.Tensor]:
+    usual = {"0.weight": (8, 4), "0.bias": (8,), "out.weight": (3, 8), "out.bias": (3,)} | shapes
+    names = {"0": "mlp_extractor.policy_net.0", "out": "action_net"}
+    return {f"{names[k.split('.')[0]]}.{k.split('.')[1]}": torch.zeros(shape) for k, shape in usual.items()}
+
+
+@pytest.mark.parametrize(
+    ("policy", "sentence"),
+    [
+        (b"no model at all", "is damaged or holds more than weights"),
+        (_pickled(_actor())[:-40], "cannot be read as a model of Stable-Baselines3"),
+        (b"", "cannot be read as a model of Stable-Baselines3"),
+        (_pickled([1, 2]), "is no list of weights"),
+        (_pickled({"action_net.weight": 3}), "is no list of weights"),
+        (_pickled({}), "holds no MlpPolicy with an actor"),
+        (_pickled(_actor(**{"out.weight": (3, 9)})), "do not fit together at action_net"),
+        (_pickled(_actor(**{"0.weight": (8,)})), "do not fit together at mlp_extractor.policy_net.0"),
+        (_pickled(_actor(**{"out.bias": (4,)})), "do not fit together at action_net"),
+    ],
+)
+def test_an_odd_model_gets_a_sentence(tmp_path: Path, policy: bytes, sentence: str) -> None:
+    with pytest.raises(CheckpointError, match=sentence):
+        maple.sb3.load(_saved(tmp_path / "odd.zip", policy))
+
+
+def test_an_unknown_activation_gets_a_sentence(tmp_path: Path) -> None:
+    path = _saved(tmp_path / "fine.zip", _pickled(_actor()))
+    assert maple.sb3.load(path).observation == 4
+    with pytest.raises(ConfigError, match="there is no activation 'gelu'; give tanh or relu"):
+        maple.sb3.load(path, "gelu")  # type: ignore[arg-type]
+
+
+def test_a_loaded_policy_sits_opposite(tmp_path: Path) -> None:
+    MaskablePPO("MlpPolicy", gym_env("ofc"), n_steps=8, batch_size=8, device="cpu").save(tmp_path / "old")
+    old = maple.sb3.load(tmp_path / "old")
+    env = gym_env("ofc", opponents=old)
+    for seed in range(3):
+        _, info = env.reset(seed=seed)
+        over = False
+        while not over:
+            _, _, terminated, truncated, info = env.step(info["action_mask"].argmax())
+            over = terminated or truncated
+        assert "figures" in info
+
+
+def test_games_of_several_seats_may_go_through_gym_env() -> None:
     envs = maple.sb3.VecEnv("maple.adapters:gym_env", envs=2, workers=0, game_name="ofc", seats=2)
     assert envs.reset().dtype == np.uint8
     masks = envs.action_masks()

@@ -1,28 +1,27 @@
-"""For users of Stable-Baselines3: Maple's arenas as its VecEnv, and its saved policies as opponents."""
+"""For users of Stable-Baselines3: Maple's arenas as its VecEnv."""
 
 from __future__ import annotations
 
 import time
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
-from io import BytesIO
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
+from maple.adapters.lockstep import Finished, Lockstep, find_bots
+from maple.arena.base import Arena
 from maple.arena.choose import external_arena
-from maple.arena.serial import SerialArena
+from maple.arena.native import NativeArena
+from maple.arena.node import NodeArena
 from maple.arena.workers import WorkerArena
 from maple.core.cores import available_cores
-from maple.core.errors import ActionError, CheckpointError, GameError, MissingExtraError
+from maple.core.errors import GameError, MissingExtraError
 from maple.core.spec import GameSpec
-from maple.core.step import Ended, Keys, Outcome, Step
+from maple.core.threads import Team
 from maple.games import make_game
+from maple.games.bridged import Bridged
 from maple.games.external.game import ExternalGame
 
 try:
@@ -30,52 +29,88 @@ try:
 except ImportError:
     raise MissingExtraError("stable-baselines3 is not installed; get it with pip install 'maple-rl[peers]'") from None
 
-__all__ = ["Sb3Agent", "VecEnv", "load"]
+__all__ = ["VecEnv"]
 
 
 class VecEnv(BaseVecEnv):  # type: ignore[misc]  # Stable-Baselines3 is not typed here
-    """Envs of the user's own in a Maple arena. Masks come with the observations: asking for them is no round trip.
+    """Any game in a Maple arena. Masks come with the observations: asking for them is no round trip.
 
         envs = maple.sb3.VecEnv("my_package.my_module:make_env", envs=32, size=9)
+        envs = maple.sb3.VecEnv("ofc", envs=32, opponents="safe", seats=2)
         MaskablePPO("MlpPolicy", envs).learn(100_000)
 
-    A native game is an env too: `VecEnv("maple.adapters:gym_env", envs=32, game_name="ofc")`. What is not a parameter
-    here is an argument of the env.
+    `opponents`, bots in the box, play the other seats: one name, or one for each seat after the learner's, which moves
+    from game to game. `workers` are for envs of your own. What is not a parameter here is an argument of the env, or an
+    option of the game.
     """
 
     def __init__(
-        self, env: str, *, envs: int = 32, seed: int = 0, workers: int | Literal["auto"] = "auto", **arguments: Any
+        self,
+        env: str,
+        *,
+        envs: int = 32,
+        seed: int = 0,
+        workers: int | Literal["auto"] = "auto",
+        opponents: str | Sequence[str] = "random",
+        **arguments: Any,
     ) -> None:
-        game = make_game(env, arguments)
-        if not isinstance(game, ExternalGame) or game.spec.seats != 1:
-            raise GameError(
-                f"{env} is no env with one seat, which is all that Stable-Baselines3 knows; for a game of several "
-                'seats give "maple.adapters:gym_env" and its name as game_name'
-            )
-        self._game, self._count, self._workers = game, envs, workers
-        self._arena = self._open(seed)
-        self._step: Step | None = None
+        self._game = game = make_game(env, arguments)
+        if workers != "auto" and not isinstance(game, ExternalGame):
+            raise GameError(f"workers play envs of your own; {env} is played by threads or Node: leave workers out")
+        self._count, self._seed, self._workers, self._bots = envs, seed, workers, find_bots(game, opponents)
+        self._tables: Lockstep | None = None  # are opened when they are needed: seed() may come first
         self._action: NDArray[Any] = np.zeros(envs, np.int64)
         self._began = time.time()
         super().__init__(envs, _observation_space(game.spec), Discrete(game.spec.actions))
 
-    def _open(self, seed: int) -> SerialArena | WorkerArena:
-        return external_arena(
-            self._game, self._count, seed, self._workers, available_cores(), halves=1, grace_s=float("inf")
-        )
+    def _open(self, state: dict[str, NDArray[Any]] | None) -> Lockstep:
+        """The tables, at their first games, or at those after the ones that a state of an arena says."""
+        arena = self._open_arena()
+        try:
+            if state is not None:
+                arena.restore(state)
+            return Lockstep(arena, self._game, self._bots, self._seed)
+        except BaseException:
+            arena.close()
+            raise
+
+    def _open_arena(self) -> Arena:
+        game, count, seed, cores = self._game, self._count, self._seed, available_cores()
+        if isinstance(game, ExternalGame):
+            arena = external_arena(game, count, seed, self._workers, cores, halves=1, grace_s=float("inf"))
+            self._workers = arena.workers if isinstance(arena, WorkerArena) else 0  # is chosen once
+            return arena
+        if isinstance(game, Bridged):
+            return NodeArena(game, count, seed, processes=min(cores, count), lanes=count)  # so each table can be held
+        return NativeArena(game, count, seed, Team(cores), owns_team=True)
+
+    @property
+    def _playing(self) -> Lockstep:
+        self._tables = self._tables or self._open(None)
+        return self._tables
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Play the games of another seed from the next reset() on."""
         if seed is not None:
-            self._arena.close()
-            self._arena, self._step = self._open(seed), None
+            self.close()
+            self._seed = seed
         return [seed] * self.num_envs
 
     def reset(self) -> NDArray[Any]:
-        """The first observations; games that are under way go on, as an arena's do."""
-        if self._step is None:
-            self._step = self._arena.recv()
-        return self._step.observation.copy()
+        """Begin the next games everywhere, unless all have just begun; the first observations."""
+        tables = self._playing
+        if not tables.is_fresh:
+            self._begin_anew(tables)
+        return self._playing.observation.copy()
+
+    def _begin_anew(self, tables: Lockstep) -> None:
+        """Games that bots can end are played to their end; an env of the user's own may have none, and is made anew."""
+        if not isinstance(self._game, ExternalGame):
+            tables.abandon()
+            return
+        state = tables.arena.state()
+        self.close()
+        self._tables = self._open(state)
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the actions."""
@@ -83,40 +118,28 @@ class VecEnv(BaseVecEnv):  # type: ignore[misc]  # Stable-Baselines3 is not type
 
     def step_wait(self) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Play them."""
-        self._arena.send(self._action)
-        self._step = step = self._arena.recv()
-        reward = step.reward[:, 0].copy()
+        tables = self._playing
         done = np.zeros(self.num_envs, np.bool_)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        if len(step.ended.table):
-            done[step.ended.table] = True
-            reward[step.ended.table] = step.ended.reward[:, 0, 0]
-            self._tell_ended(step.ended, infos)
-        return step.observation.copy(), reward, done, infos
+        for game in tables.step(self._action):
+            done[game.table] = True
+            infos[game.table] = self._info(game)
+        return tables.observation.copy(), tables.reward.copy(), done, infos
 
-    def _tell_ended(self, ended: Ended, infos: list[dict[str, Any]]) -> None:
-        cut = {int(row): view for row, view in zip(ended.cut, ended.last_view, strict=True)}
-        for row, table in enumerate(ended.table.tolist()):
-            figures, info = ended.figures[row], infos[table]
-            info["TimeLimit.truncated"] = row in cut
-            info["lost"] = bool(ended.outcome[row] == Outcome.LOST)
-            info["episode"] = {
-                "r": float(figures["score"][0]),
-                "l": int(figures["length"]),
-                "t": time.time() - self._began,
-            }
-            if row in cut:
-                info["terminal_observation"] = self._game.plan.layout.observation_of(cut[row])[0].copy()
+    def _info(self, game: Finished) -> dict[str, Any]:
+        info: dict[str, Any] = {"TimeLimit.truncated": game.truncated, "lost": game.lost}
+        info["episode"] = {"r": game.earned, "l": game.decisions, "t": time.time() - self._began}
+        return info if game.last_seen is None else {**info, "terminal_observation": game.last_seen}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """(N, A) the open actions of every env."""
-        if self._step is None:
-            self._step = self._arena.recv()
-        return self._step.mask.copy()
+        return self._playing.mask.copy()
 
     def close(self) -> None:
         """End the arena."""
-        self._arena.close()
+        if self._tables is not None:
+            self._tables.arena.close()
+        self._tables = None
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
@@ -129,7 +152,8 @@ class VecEnv(BaseVecEnv):  # type: ignore[misc]  # Stable-Baselines3 is not type
 
     def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
         """`render_mode` and whether there are masks; raises AttributeError otherwise."""
-        known = {"render_mode": None} | ({"action_masks": None} if self._game.plan.layout.masked else {})
+        masked = not isinstance(self._game, ExternalGame) or self._game.plan.layout.masked
+        known = {"render_mode": None} | ({"action_masks": None} if masked else {})
         if attr_name not in known:
             raise AttributeError(f"envs in an arena have no attribute {attr_name!r} to read")
         return [known[attr_name] for _ in self._get_indices(indices)]
@@ -147,81 +171,3 @@ def _observation_space(spec: GameSpec) -> Box:
     if spec.dtype == np.uint8:
         return Box(0, 255, (spec.observation,), np.uint8)
     return Box(-np.inf, np.inf, (spec.observation,), np.float32)
-
-
-class Sb3Agent:
-    """A policy that Stable-Baselines3 trained; plays greedily, under masks."""
-
-    def __init__(self, tower: nn.Sequential, path: Path) -> None:
-        self._tower, self._path = tower, path
-        first = tower[0]
-        assert isinstance(first, nn.Linear)
-        self.observation = first.in_features
-
-    @torch.no_grad()
-    def choose(self, observation: NDArray[Any], mask: NDArray[Any]) -> NDArray[np.int32]:
-        """An action for every row."""
-        logits: Tensor = self._tower(torch.from_numpy(np.ascontiguousarray(observation, np.float32)))
-        if logits.shape[1] != mask.shape[1] or observation.shape[1] != self.observation:
-            raise ActionError(
-                f"{self._path} plays {self.observation} numbers and {logits.shape[1]} actions, not "
-                f"{observation.shape[1]} and {mask.shape[1]}; it was trained on another game"
-            )
-        open_to = torch.from_numpy(np.ascontiguousarray(mask, np.bool_))
-        return logits.masked_fill(~open_to, -torch.inf).argmax(1).numpy().astype(np.int32)
-
-    def act(self, seen: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> NDArray[np.int32] | int:
-        """The action for one `observe(seat)` of an AEC env, or for several: an opponent for `gym_env`."""
-        rows = [seen] if isinstance(seen, Mapping) else list(seen)
-        observation = np.stack([row["observation"] for row in rows])
-        action = self.choose(observation, np.stack([row["action_mask"] for row in rows]))
-        return int(action[0]) if isinstance(seen, Mapping) else action
-
-    def player(self, game: Any) -> Any:
-        """The policy as a player of `maple.training.evaluate`, from a game's views."""
-
-        def choose(view: NDArray[np.uint64], keys: Keys, seed: int) -> NDArray[np.int32]:
-            observation = np.empty((len(view), game.spec.observation), game.spec.dtype)
-            mask = np.empty((len(view), game.spec.actions), np.bool_)
-            game.observe(view, observation, mask, 0, len(view))
-            return self.choose(observation, mask)
-
-        return choose
-
-
-def load(path: str | Path, activation: Literal["tanh", "relu"] = "tanh") -> Sb3Agent:
-    """The actor of a model that Stable-Baselines3 or sb3-contrib saved with an `MlpPolicy`.
-
-    Only its weights are read, without unpickling anything; so the activation, which is saved as a pickle, has to be
-    told where it is not the usual one.
-    """
-    source = Path(path if str(path).endswith(".zip") else f"{path}.zip")
-    try:
-        with zipfile.ZipFile(source) as archive:
-            weights: dict[str, Tensor] = torch.load(
-                BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True
-            )
-    except (OSError, KeyError, zipfile.BadZipFile, RuntimeError, ValueError) as error:
-        raise CheckpointError(
-            f"{source} cannot be read as a model of Stable-Baselines3 ({type(error).__name__}); give what model.save() "
-            "wrote"
-        ) from None
-    return Sb3Agent(_tower(weights, source, {"tanh": nn.Tanh, "relu": nn.ReLU}[activation]), source)
-
-
-def _tower(weights: dict[str, Tensor], source: Path, activation: type[nn.Module]) -> nn.Sequential:
-    """The layers from an observation to the logits."""
-    prefix = "mlp_extractor.policy_net."
-    numbers = sorted(int(name.split(".")[2]) for name in weights if name.startswith(prefix) and name.endswith("weight"))
-    names = [*(f"{prefix}{number}" for number in numbers), "action_net"]
-    if any(f"{name}.weight" not in weights for name in names) or len(numbers) == 0:
-        raise CheckpointError(
-            f"{source} holds no MlpPolicy with an actor; save a PPO, A2C or MaskablePPO model with one"
-        )
-    parts: list[nn.Module] = []
-    for name in names:
-        height, width = weights[f"{name}.weight"].shape
-        layer = nn.Linear(width, height)
-        layer.load_state_dict({"weight": weights[f"{name}.weight"], "bias": weights[f"{name}.bias"]})
-        parts += [layer, activation()]
-    return nn.Sequential(*parts[:-1]).requires_grad_(False)
