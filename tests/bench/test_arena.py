@@ -5,6 +5,7 @@ from __future__ import annotations
 from maple.arena.choose import choose_workers
 from maple.bench.arena import bench_arena
 from maple.bench.faults import bench_faults
+from maple.core.config import WorkerConfig
 
 
 def test_every_side_is_measured() -> None:
@@ -17,8 +18,11 @@ def test_every_side_is_measured() -> None:
 
 
 def test_faults_leave_nothing_behind() -> None:
-    found = bench_faults(12, tables=8, workers=2, tell=lambda _: None)
-    assert found["faults"] >= 12
+    found = bench_faults(20, tables=8, workers=2, tell=lambda _: None)
+    assert found["faults"] >= 20
+    assert found["kinds"]["raised"] > 0
+    assert found["sent"]["SIGKILL"] > 0
+    assert found["spares"] == WorkerConfig().spares
     assert found["worker_deaths"] > 0
     assert found["finished_games"] > 0
     assert (found["corrupted_rows"], found["leaked_processes"], found["leaked_descriptors"]) == (0, 0, 0)

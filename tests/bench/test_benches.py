@@ -17,7 +17,7 @@ from maple.bench.profiler import bench_profiler
 from maple.bench.replay import bench_replay
 from maple.bench.roofline import bench_roofline
 from maple.bench.strength import bench_strength
-from maple.bench.suites import run_suites
+from maple.bench.suites import SUITES, run_suites
 from maple.bench.train import MapleSide, bench_train
 from maple.core.config import Config
 from maple.core.errors import ConfigError
@@ -83,6 +83,19 @@ def test_suites_stand_beside_peers_and_limits() -> None:
         assert row["of_limit"] == pytest.approx(row["per_s"] / row["limit_per_s"])
         assert row["ratio_ci95"][0] <= row["ratio"] <= row["ratio_ci95"][1]
     assert found["machine"]["versions"]["torch"]
+
+
+def test_arenas_and_replay_are_suites_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, small in (("ENVS", 2), ("LIMIT_S", 0.05), ("CAPACITY", 8192), ("BATCH", 64)):
+        monkeypatch.setattr(f"maple.bench.suites.{name}", small)
+    assert list(SUITES) == ["games", "inference", "training", "arenas", "replay"]
+    found = run_suites(["arenas", "replay"], _config(), 1, 1.0, lambda _: None)
+    arenas, replay = found["rows"]
+    assert arenas["against"] == "Gymnasium's AsyncVectorEnv"
+    for row in (arenas, replay):
+        assert row["per_s"] > 0
+        assert row["of_limit"] == pytest.approx(row["per_s"] / row["limit_per_s"])
+        assert row["ratio"] is None or row["ratio_ci95"][0] <= row["ratio"] <= row["ratio_ci95"][1]
 
 
 def test_inference_alone() -> None:

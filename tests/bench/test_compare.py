@@ -16,6 +16,7 @@ from maple.bench.side import SideProcess
 from maple.cli.compare import side_config
 from maple.core.config import Config
 from maple.core.errors import ConfigError, MapleError
+from maple.games import make_game
 
 SMALL = ["tables=48", "threads=1", "net.hidden=[16, 8]", "game.fantasyland=off"]
 SMALL += ["afterstate.horizon=480", "afterstate.minibatch=64"]
@@ -77,6 +78,21 @@ def test_a_side_stands_still_while_it_is_not_asked(sides: Sides) -> None:
     assert side.ask("train", seconds=0.05)["total_steps"] > first["total_steps"]
 
 
+def test_a_side_ends_the_workers_of_every_run() -> None:
+    settings = ["tables=4", "net.hidden=[8]", "ppo.horizon=64", "ppo.minibatch=32", "workers.count=1"]
+    config = side_config("tests.games.external.envs:Walk", "default", settings).model_copy(update={"minutes": 1.0})
+    gone: list[psutil.Process] = []
+    with SideProcess(BASE) as side:
+        for _ in range(2):
+            side.ask("begin", config=config.model_dump())
+            side.ask("train", seconds=0.01)
+            assert not [process for process in gone if process.is_running()]
+            gone = psutil.Process(side.process.pid).children(recursive=True)
+            assert gone
+    _, alive = psutil.wait_procs(gone, timeout=30)
+    assert not alive
+
+
 def test_a_side_that_dies_is_told_of() -> None:
     with SideProcess(CANDIDATE) as side:
         side.process.kill()
@@ -98,6 +114,64 @@ def test_bisecting_takes_back_what_is_to_blame(monkeypatch: pytest.MonkeyPatch) 
     found = bisect({}, base, candidate, PLAN, _silent)
     assert found["take_back"] == "optimizer.learning_rate"
     assert [row["setting"] for row in found["tried"]] == ["afterstate.epochs", "optimizer.learning_rate"]
+
+
+def test_bisecting_tries_what_is_read_and_can_stand_alone(sides: Sides) -> None:
+    wide = "afterstate.horizon=960 afterstate.minibatch=960 optimizer.learning_rate=1.0e-12"
+    candidate = _config(f"{wide} ppo.epochs=9 seed=3 probe_hands=7 log.csv=false")
+    plan = replace(PLAN, limits=replace(PLAN.limits, seeds=3), seconds=0.4, pairs=3, hands=60, look_hands=30)
+    told: list[str] = []
+    found = bisect(sides, _config("default"), candidate, plan, told.append)
+    assert [row["setting"] for row in found["tried"]] == ["afterstate.minibatch", "optimizer.learning_rate"]
+    (skipped,) = found["skipped"]
+    assert skipped["setting"] == "afterstate.horizon"
+    assert "minibatch 960 is larger than horizon 480" in skipped["reason"]
+    assert any("afterstate.horizon = 960 alone is impossible" in text for text in told)
+    helped = {row["setting"] for row in found["tried"] if row["verdict"] != "reject"}
+    assert found["take_back"] in (helped or {None})
+
+
+def test_the_only_setting_is_to_blame() -> None:
+    found = bisect({}, _config("default"), _config("afterstate.epochs=5 dqn.minibatch=7"), PLAN, _silent)
+    assert found == {"take_back": "afterstate.epochs", "tried": [], "skipped": []}
+
+
+def test_a_side_that_cannot_be_trained_is_the_users_mistake(sides: Sides) -> None:
+    config = side_config("tests.games.external.envs:Walk", "algo=afterstate", None)
+    with pytest.raises(ConfigError, match=r"the base cannot be trained: .* does not describe its options"):
+        sides[BASE].ask("begin", config=config.model_dump())
+
+
+def test_where_nobody_sits_opposite_the_whole_difference_counts(sides: Sides) -> None:
+    small = ["tables=8", "net.hidden=[8]", "ppo.horizon=64", "ppo.minibatch=32", "workers.count=0", "threads=1"]
+    configs = [side_config("tests.games.external.envs:Walk", f"ppo.epochs={epochs}", small) for epochs in (2, 1)]
+    spec = make_game(configs[0].name, configs[0].game).spec
+    plan = Plan(Limits.of(spec.metric, seeds=2), seconds=0.3, pairs=3, hands=40, look_hands=20, opponents=("random",))
+    found = compare(sides, *configs, plan, _silent).as_json()
+    figure = found["figures"]["return"]
+    assert found["strength_diff"] == pytest.approx(figure["diff"])
+    assert found["against"] == {}
+    assert found["thresholds"]["margin"] == pytest.approx(0.02 * abs(figure["base"]))
+    assert found["thresholds"]["margin_of_base"] == 0.02
+
+
+def test_a_side_that_never_got_there_counts_as_slower() -> None:
+    found = Comparison(PLAN, "points_per_hand")
+    assert found.as_json()["time_to_strength"]["ratio"] is None
+    found.curves[BASE] = [[(1.0, 0.0), (2.0, 5.0)], [(1.0, 0.0), (2.0, 5.0)]]
+    found.curves[CANDIDATE] = [[(1.0, 4.5), (2.5, 6.0)], [(1.0, 0.0), (4.0, 3.0)]]
+    told = found.as_json()["time_to_strength"]
+    assert told["base_s"] == [2.0, 2.0]
+    assert told["candidate_s"] == [1.0, None]
+    assert told["reached"] == {BASE: 2, CANDIDATE: 1, "seeds": 2}
+    assert told["ratio"] == (2 / 1 + 2 / 4) / 2
+    assert told["at_most"]
+    assert told["ci95"][0] is None
+    assert told["ci95"][1] > told["ratio"]
+    found.curves[CANDIDATE][1].append((5.0, 4.0))
+    whole = found.as_json()["time_to_strength"]
+    assert not whole["at_most"]
+    assert whole["ci95"][0] is not None
 
 
 def test_the_same_game_is_asked_for(sides: Sides) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from maple.bench.gate import Evidence, Limits, Paired, decide, paired_difference, seed_interval, t_quantile
+from maple.core.spec import Metric
 
 LIMITS = Limits(speed_up=1.10, margin=0.5, seeds=6)
 
@@ -75,6 +76,16 @@ def test_sides_that_are_just_as_strong_are_undecided_without_a_margin(duels: lis
     found = decide(_seen([1.5] * 5, duels), Limits(speed_up=0.0, margin=0.0, seeds=6))
     assert found.verdict == "undecided"
     assert found.more_games > 0
+
+
+def test_an_env_may_lose_a_share_of_what_the_base_makes() -> None:
+    seen = _seen([1.5] * 5, [0.0, 0.1, -0.1])
+    limits = Limits.of(Metric("return", 0.0), seeds=6)
+    assert decide(seen, limits.beside(0.0)).verdict == "undecided"
+    assert decide(seen, limits.beside(-200.0)).verdict == "adopt"
+    assert limits.beside(-200.0).margin == 4.0
+    assert Limits.of(Metric("win_rate", 0.02)).beside(0.9) == Limits(1.10, 0.02, 6)
+    assert Limits.of(Metric("return", 0.0), margin=0.0).beside(9.0).margin == 0.0  # as it was asked for
 
 
 def test_fixed_opponents_can_reject_too() -> None:

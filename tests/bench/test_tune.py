@@ -6,15 +6,19 @@ import math
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from maple.bench.tune import Setting, Space, Tried, race, tune, write_preset
-from maple.core.config import preset_names
+from maple.bench.compare import differing
+from maple.bench.train import MapleSide
+from maple.bench.tune import Setting, Slices, Space, Tried, race, tune, write_preset
+from maple.bench.tune_learning import improve
+from maple.core.config import Config, preset_names
 from maple.core.errors import ConfigError
 from maple.core.sources import load_config
-from maple.games import entry, make_game
+from maple.games import entry
 
 Surface = Callable[[Setting], float]
 
@@ -91,7 +95,7 @@ def test_neighbours_stay_within_the_machine() -> None:
 
 def test_workers_are_tuned_for_envs() -> None:
     config = load_config("CartPole-v1", settings=["net.hidden=[16]"], defaults=entry("CartPole-v1").defaults)
-    space = Space.of(make_game("CartPole-v1"), 2)
+    space = Space.of(config, 2)
     ticks = count()
     rows = tune(config, space, 3.0, _silent, clock=lambda: next(ticks) / 8)  # time for 24 looks at the clock
     assert {row.setting.workers for row in rows} >= {0, 2}
@@ -121,3 +125,119 @@ def test_a_real_run_is_tuned_and_the_preset_is_used(tmp_path: Path, monkeypatch:
     Path(path).write_text("- a list\n")
     with pytest.raises(ConfigError, match="has no settings"):
         load_config("ofc", "tuned")
+
+
+def test_long_updates_are_cut_to_fit_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[int, int]] = []  # decisions between updates, decisions done in a slice
+    original = MapleSide.slice
+
+    def watched(self: MapleSide, seconds: float) -> float:
+        before = self.trainer.counters.steps
+        speed = original(self, seconds)
+        ran.append((self.trainer.horizon, self.trainer.counters.steps - before))
+        return speed
+
+    monkeypatch.setattr(MapleSide, "slice", watched)
+    settings = ["algo=ppo", "net.hidden=[16]", "ppo.horizon=1000000", "ppo.minibatch=64"]
+    slices = Slices(load_config("ofc", settings=settings), 0.01)
+    try:
+        assert slices(Setting(1, 16)) > 0
+        assert slices(Setting(1, 512)) > 0
+    finally:
+        slices.close()
+    assert ran[0][0] == 2 * 64  # the probe, before the pace is known
+    assert all(horizon < 100_000 and done < 100_000 for horizon, done in ran)
+    assert ran[-1][0] >= 512  # a decision of each table at least
+    short = load_config("ofc", settings=["algo=ppo", "net.hidden=[16]", "ppo.horizon=96", "ppo.minibatch=64"])
+    ran.clear()
+    slices = Slices(short, 0.01)
+    try:
+        slices(Setting(1, 16))
+    finally:
+        slices.close()
+    assert {horizon for horizon, _ in ran} == {96}  # never longer than the run's own
+
+
+class _Gate:
+    """Judges by the recipe alone: what is in `pays` is faster and as strong; a comparison takes ten seconds."""
+
+    def __init__(self, pays: set[tuple[str, int]]) -> None:
+        self.pays, self.now = pays, 0.0
+
+    def __call__(self, base: Config, candidate: Config) -> dict[str, Any]:
+        self.now += 10.0
+        changed = differing(base, candidate)
+        ((key, (_, value)),) = changed.items()
+        good = (key, value) in self.pays
+        return {
+            "verdict": "undecided",
+            "throughput_ratio_ci95": [1.1 if good else 0.9, 1.3],
+            "strength_diff": 0.0,
+            "thresholds": {"margin": 0.5},
+        }
+
+
+PAYS = {("ppo.minibatch", 128), ("ppo.minibatch", 256), ("ppo.minibatch", 512), ("ppo.epochs", 3), ("ppo.epochs", 2)}
+
+
+@pytest.mark.parametrize(
+    ("horizon", "seconds", "tried", "kept"),
+    [
+        (
+            *(4096, 1000.0),
+            ["minibatch=128", "epochs=3", "minibatch=256", "epochs=2", "minibatch=512", "epochs=1", "minibatch=1024"],
+            {"ppo.minibatch": 512, "ppo.epochs": 2},
+        ),
+        (4096, 35.0, ["minibatch=128", "epochs=3", "minibatch=256"], {"ppo.minibatch": 256, "ppo.epochs": 3}),
+        (4096, 1.0, ["minibatch=128", "epochs=3"], {"ppo.minibatch": 128, "ppo.epochs": 3}),
+        (
+            *(200, 1000.0),
+            ["minibatch=128", "epochs=3", "epochs=2", "epochs=1"],  # no minibatch is larger than the horizon
+            {"ppo.minibatch": 128, "ppo.epochs": 2},
+        ),
+        (64, 1000.0, ["epochs=3", "epochs=2", "epochs=1"], {"ppo.epochs": 2}),
+    ],
+)
+def test_learning_goes_on_in_a_direction_that_pays(
+    horizon: int, seconds: float, tried: list[str], kept: dict[str, int]
+) -> None:
+    settings = ["algo=ppo", "ppo.minibatch=64", "ppo.epochs=4", f"ppo.horizon={horizon}"]
+    gate, told = _Gate(PAYS), list[str]()
+    found = improve(load_config("ofc", settings=settings), seconds, gate, told.append, lambda: gate.now)
+    assert [row["setting"] for row in found.tried] == [f"ppo.{text}" for text in tried]
+    assert found.kept == kept
+    assert told == [f"trying ppo.{text}" for text in tried]
+
+
+def test_what_is_rejected_or_weaker_is_not_kept() -> None:
+    config = load_config("ofc", settings=["algo=dqn", "dqn.updates_per_step=2"])
+    good = {
+        "verdict": "adopt",
+        "throughput_ratio_ci95": [1.2, 1.3],
+        "strength_diff": 0.0,
+        "thresholds": {"margin": 0.5},
+    }
+    for bad in ({"verdict": "reject"}, {"throughput_ratio_ci95": [0.99, 1.3]}, {"strength_diff": -0.6}):
+        found = improve(config, 0.0, lambda *_, bad=bad: good | bad, lambda _: None, lambda: 0.0)
+        assert [row["setting"] for row in found.tried] == ["dqn.minibatch=512", "dqn.updates_per_step=1"]
+        assert found.kept == {}
+    found = improve(config, 0.0, lambda *_: good, lambda _: None, iter(range(99)).__next__)
+    assert found.kept == {"dqn.minibatch": 512, "dqn.updates_per_step": 1}
+
+
+def test_tables_do_not_change_how_much_is_learned_from_replay() -> None:
+    config = load_config("wargame", settings=["algo=dqn"], defaults=entry("wargame").defaults)
+    ratio = config.dqn.updates_per_step / 1024
+    for tables in (16, 256, 1024, 4096):
+        dqn = Setting(2, tables).of(config).dqn
+        assert dqn.train_every is not None
+        assert dqn.train_every >= tables
+        assert dqn.updates_per_step / dqn.train_every == ratio
+    small = config.model_copy(update={"dqn": config.dqn.model_copy(update={"capacity": 8192})})
+    space = Space.of(small, 2)
+    assert max(setting.tables for setting in space.grid()) <= space.most == 8192 // (2 * 2 * 4)
+    assert all(setting.tables <= space.most for setting in space.start())
+    with MapleSide(Setting(1, 512).of(small)) as side:
+        side.slice(0.0)
+        assert side.trainer.guide is None  # measured as it learns later on, not as it copies
+        assert side.trainer.counters.minibatches > 0

@@ -11,8 +11,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Protocol
 
-from maple.arena.base import Arena
-from maple.arena.choose import choose_workers, external_arena, step_cost_s
+from maple.arena.choose import external_arena
+from maple.arena.serial import SerialArena
+from maple.arena.workers import WorkerArena
 from maple.bench.burn import rounds_per_us
 from maple.bench.loops import Closing, PlainLoops, SerialLoop
 from maple.bench.measure import machine, ratio_interval
@@ -42,8 +43,13 @@ class Side(Protocol):
 class ArenaSide(Closing):
     """A Maple arena; every decision takes the first action that its mask leaves open."""
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, arena: SerialArena | WorkerArena) -> None:
         self._arena = arena
+
+    @property
+    def workers(self) -> int:
+        """Processes that play; 0 where this one does."""
+        return self._arena.workers if isinstance(self._arena, WorkerArena) else 0
 
     def slice(self, seconds: float) -> float:
         """Play for `seconds`."""
@@ -83,14 +89,17 @@ def _sides(envs: int, workers: int, rounds: int, masks: str, peers: bool) -> dic
     return sides
 
 
-def _unmasked(envs: int, workers: int, rounds: int) -> Arena:
+def _unmasked(envs: int, workers: int, rounds: int) -> SerialArena | WorkerArena:
     game = make_game("maple.bench.burn:BurnEnv", {"rounds": rounds, "masks": "none"})
     assert isinstance(game, ExternalGame)
     return external_arena(game, envs, 0, workers, available_cores())
 
 
-def _measure(sides: dict[str, Callable[[], Any]], slice_s: float) -> dict[str, list[float]]:
-    """Speeds of all sides, slice by slice, each round in the other order; the first round is dropped."""
+def _measure(sides: dict[str, Callable[[], Any]], slice_s: float) -> tuple[dict[str, list[float]], int]:
+    """Speeds of all sides, slice by slice, each round in the other order, and how many workers `auto` had.
+
+    The first round is dropped.
+    """
     speeds: dict[str, list[float]] = {name: [] for name in sides}
     with ExitStack() as stack:
         running = {name: stack.enter_context(make()) for name, make in sides.items()}
@@ -100,7 +109,7 @@ def _measure(sides: dict[str, Callable[[], Any]], slice_s: float) -> dict[str, l
                 speed = running[name].slice(slice_s)
                 if number:
                     speeds[name].append(speed)
-    return speeds
+        return speeds, running["auto"].workers
 
 
 def _ratios(speeds: dict[str, list[float]]) -> dict[str, Any]:
@@ -120,11 +129,8 @@ def bench_arena(
     for cost_us in costs_us:
         rounds = round(cost_us * per_us)
         tell(f"measuring envs of {cost_us:g} µs a step")
-        speeds = _measure(_sides(envs, workers, rounds, "method", peers), seconds / ROUNDS)
+        speeds, auto = _measure(_sides(envs, workers, rounds, "method", peers), seconds / ROUNDS)
         means = {name: sum(values) / len(values) for name, values in speeds.items()}
-        game = make_game("maple.bench.burn:BurnEnv", {"rounds": rounds})
-        assert isinstance(game, ExternalGame)
-        auto = choose_workers(step_cost_s(game) or 0.0, envs, available_cores())
         results.append(
             {
                 "step_cost_us": cost_us,

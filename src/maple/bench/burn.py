@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 __all__ = ["BurnEnv", "rounds_per_us"]
 
 ACTIONS, WIDTH, LENGTH = 8, 8, 128
+HOARD = 512 << 20  # bytes that a game which grows takes
 
 
 def _burn(rounds: int) -> None:
@@ -76,7 +77,7 @@ class BurnEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         return self._observations[self._at], float(action), self._at == LENGTH, False, self._info()
 
     def _fail(self) -> None:
-        match self._seed // self._fault_every % 8:
+        match self._seed // self._fault_every % 16:
             case 0:
                 os._exit(9)
             case 1:
@@ -86,5 +87,11 @@ class BurnEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
                     os.kill(os.getpid(), signal.SIGKILL)
             case 2:
                 os.kill(os.getpid(), signal.SIGSEGV)
+            case 3:
+                while True:
+                    pass
+            case 4:
+                self._hoard = b"x" * HOARD
+                time.sleep(3600)
             case _:
                 raise RuntimeError("a fault that was asked for")

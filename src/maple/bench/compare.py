@@ -16,19 +16,24 @@ from typing import Any
 from maple.bench.gate import Evidence, Limits, Paired, Verdict, decide, paired_difference, seed_interval
 from maple.bench.measure import machine
 from maple.bench.side import SideProcess
-from maple.core.config import Config, flat
+from maple.core.config import Config, flat, validated
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.training.agent import load_agent
-from maple.training.evaluate import bot_player, evaluate
+from maple.training.evaluate import Player, Result, bot_player, evaluate
 
 __all__ = ["Comparison", "Plan", "bisect", "check_sides", "compare", "differing", "two_sides"]
 
 GAMES_SEED = 2**41 + 3  # deals that no training run plays
 LOOKS = 5  # at the strength on the way, for the time to strength
 BASE, CANDIDATE = "base", "candidate"
+ALGOS = ("afterstate", "ppo", "dqn")  # sections of which a run reads the one that its algo names
+NOT_READ = (
+    *("seed", "steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands"),
+    *("evaluate", "log"),
+)
 Sides = dict[str, SideProcess]
 
 
@@ -53,12 +58,18 @@ class Comparison:
     metric: str
     evidence: Evidence = field(default_factory=Evidence)
     figures: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by figure and side, one a seed
+    results: list[float] = field(default_factory=list)  # the base's, by the metric: alone or against the first opponent
     curves: dict[str, list[list[tuple[float, float]]]] = field(default_factory=lambda: {BASE: [], CANDIDATE: []})
     verdict: Verdict = field(default_factory=lambda: Verdict("undecided", "nothing was measured yet"))
 
+    @property
+    def limits(self) -> Limits:
+        """What the candidate has to reach, by what is known of the base."""
+        return self.plan.limits.beside(_mean(self.results) or 0.0)
+
     def as_json(self) -> dict[str, Any]:
         """All figures."""
-        seen, limits = self.evidence, self.plan.limits
+        seen, limits = self.evidence, self.limits
         ratio, speed = seen.speed()
         diff, strength = seen.strength()
         return {
@@ -75,7 +86,11 @@ class Comparison:
             },
             "figures": {name: self._figure(rows) for name, rows in self.figures.items()},
             "time_to_strength": self._time_to_strength(),
-            "thresholds": {"speed_up": limits.speed_up, "margin": limits.margin},
+            "thresholds": {
+                "speed_up": limits.speed_up,
+                "margin": limits.margin,
+                "margin_of_base": limits.of_base or None,
+            },
             "seeds": len(seen.duels),
             "slice_pairs": len(seen.base_speeds),
             "games": seen.games,
@@ -94,15 +109,29 @@ class Comparison:
         }
 
     def _time_to_strength(self) -> dict[str, Any]:
-        """Seconds until each side is as strong as the base at its end, less the margin."""
+        """Seconds until each side is as strong as the base at its end, less the margin.
+
+        A candidate that never got there took longer than all of its training: with such seeds, the ratio of the base's
+        time to its own is at most what is told, and nothing bounds it from below.
+        """
         times: dict[str, list[float | None]] = {BASE: [], CANDIDATE: []}
+        ratios = []
         for base, candidate in zip(self.curves[BASE], self.curves[CANDIDATE], strict=True):
-            target = base[-1][1] - self.plan.limits.margin
+            target = base[-1][1] - self.limits.margin
             for side, curve in ((BASE, base), (CANDIDATE, candidate)):
                 times[side].append(next((at for at, reached in curve if reached >= target), None))
-        both = [b / c for b, c in zip(times[BASE], times[CANDIDATE], strict=True) if b is not None and c is not None]
-        ratio, interval = seed_interval(both) if both else (None, (float("-inf"), float("inf")))
-        return {f"{BASE}_s": times[BASE], f"{CANDIDATE}_s": times[CANDIDATE], "ratio": ratio, "ci95": _finite(interval)}
+            ratios.append((times[BASE][-1] or base[-1][0]) / (times[CANDIDATE][-1] or candidate[-1][0]))
+        reached = {side: sum(at is not None for at in found) for side, found in times.items()}
+        censored = reached[CANDIDATE] < len(ratios)
+        ratio, (low, high) = seed_interval(ratios) if ratios else (None, (float("-inf"), float("inf")))
+        return {
+            f"{BASE}_s": times[BASE],
+            f"{CANDIDATE}_s": times[CANDIDATE],
+            "reached": {**reached, "seeds": len(ratios)},
+            "ratio": ratio,
+            "at_most": censored,
+            "ci95": _finite((float("-inf") if censored else low, high)),
+        }
 
 
 def _mean(values: list[float]) -> float | None:
@@ -150,7 +179,7 @@ def compare(sides: Sides, base: Config, candidate: Config, plan: Plan, tell: Cal
         _train(sides, found, f"seed {number + 1} of at most {plan.limits.seeds}", tell)
         tell(f"seed {number + 1}: playing")
         _play(sides, base, found)
-        found.verdict = decide(found.evidence, plan.limits)
+        found.verdict = decide(found.evidence, found.limits)
         tell(_so_far(found))
         if found.verdict.verdict != "undecided":
             break
@@ -193,44 +222,79 @@ def _train(sides: Sides, found: Comparison, title: str, tell: Callable[[str], No
 
 
 def _play(sides: Sides, config: Config, found: Comparison) -> None:
-    """Matches on the same deals: against each other, either one against a table of the other, and against bots."""
-    plan, game = found.plan, make_game(config.name, config.game)
-    seats, seed = game.spec.seats, GAMES_SEED + len(found.evidence.duels)
+    """Matches on the same deals: against each other and against bots; where nobody sits opposite, each by itself."""
+    game, seed = make_game(config.name, config.game), GAMES_SEED + len(found.evidence.duels)
     with tempfile.TemporaryDirectory(prefix="maple-compare-") as folder, Team(available_cores()) as team:
         agents = {
             name: load_agent(side.ask("save", folder=str(Path(folder) / name))["path"], None, team)
             for name, side in sides.items()
         }
-        a, b = agents[BASE], agents[CANDIDATE]
-        lone_b = evaluate(game, b, [a] * (seats - 1), plan.hands, seed, team)
-        lone_a = evaluate(game, a, [b] * (seats - 1), plan.hands, seed, team)
+
+        def match(player: Player, others: list[Player]) -> Result:
+            return evaluate(game, player, others, found.plan.hands, seed, team)
+
+        if game.spec.seats == 1:
+            alone = {name: match(agent, []) for name, agent in agents.items()}
+            found.evidence.duels.append(_paired(alone[BASE], alone[CANDIDATE]))
+            _note(found, alone, "")
+            return
+        opposite = game.spec.seats - 1
+        lone = {BASE: match(agents[BASE], [agents[CANDIDATE]] * opposite)}
+        lone[CANDIDATE] = match(agents[CANDIDATE], [agents[BASE]] * opposite)
         # Half the difference: what the candidate wins from a table of the base, if both matches say the same.
-        score = (lone_a.deal_score / 2, lone_a.deal_hands, lone_b.deal_score / 2, lone_b.deal_hands)
-        found.evidence.duels.append(paired_difference(*score, games=lone_a.games + lone_b.games))
-        for name in plan.opponents:
-            others = [bot_player(game, name, team)] * (seats - 1)
-            results = {side: evaluate(game, agent, others, plan.hands, seed, team) for side, agent in agents.items()}
-            base, candidate = results[BASE], results[CANDIDATE]
-            score = (base.deal_score, base.deal_hands, candidate.deal_score, candidate.deal_hands)
-            paired: Paired = paired_difference(*score, games=base.games + candidate.games)
-            found.evidence.against.setdefault(name, []).append(paired)
-            for side, result in results.items():
-                for figure, value in result.figures.items():
-                    row = found.figures.setdefault(f"{figure} against {name}", {BASE: [], CANDIDATE: []})
-                    row[side].append(value)
+        found.evidence.duels.append(_paired(lone[BASE], lone[CANDIDATE], share=0.5))
+        for name in found.plan.opponents:
+            bots = [bot_player(game, name, team)] * opposite
+            results = {side: match(agent, bots) for side, agent in agents.items()}
+            found.evidence.against.setdefault(name, []).append(_paired(results[BASE], results[CANDIDATE]))
+            _note(found, results, f" against {name}")
+
+
+def _paired(base: Result, candidate: Result, share: float = 1.0) -> Paired:
+    """The candidate's result less the base's on the same deals, or a share of that."""
+    score = (share * base.deal_score, base.deal_hands, share * candidate.deal_score, candidate.deal_hands)
+    return paired_difference(*score, games=base.games + candidate.games)
+
+
+def _note(found: Comparison, results: dict[str, Result], against: str) -> None:
+    """Keep the figures of a match of both sides."""
+    if len(found.results) < len(found.evidence.duels):
+        found.results.append(results[BASE].figures[found.metric])
+    for side, result in results.items():
+        for figure, value in result.figures.items():
+            row = found.figures.setdefault(f"{figure}{against}", {BASE: [], CANDIDATE: []})
+            row[side].append(value)
 
 
 def bisect(sides: Sides, base: Config, candidate: Config, plan: Plan, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Take back the candidate's settings one by one; names the one without which it is best off."""
-    tried = []
-    for key, (before, after) in differing(base, candidate).items():
-        tell(f"taking back {key} = {after!r} (base: {before!r})")
-        found = compare(sides, base, _with(candidate, key, before), plan, tell)
-        tried.append({"setting": key, "base": before, "candidate": after, **found.as_json()})
+    """Take back the candidate's settings one by one; names the one without which it is best off.
+
+    Only what the candidate reads is tried. What cannot be taken back alone, such as a horizon that the base's minibatch
+    does not fit into, is skipped.
+    """
+    changed = {key: values for key, values in differing(base, candidate).items() if _is_read(key, candidate.algo)}
+    if len(changed) == 1:
+        return {"take_back": next(iter(changed)), "tried": [], "skipped": []}  # which leaves the base
+    tried, skipped = list[dict[str, Any]](), list[dict[str, Any]]()
+    for key, (before, after) in changed.items():
+        setting = {"setting": key, "base": before, "candidate": after}
+        try:
+            without = _with(candidate, key, before)
+            tell(f"taking back {key} = {after!r} (base: {before!r})")
+            tried.append({**setting, **compare(sides, base, without, plan, tell).as_json()})
+        except ConfigError as error:
+            tell(f"taking back {key} = {after!r} alone is impossible: {error}")
+            skipped.append({**setting, "reason": str(error)})
     rank = {"adopt": 0, "undecided": 1, "reject": 2}
     best = min(tried, key=lambda row: (rank[row["verdict"]], -row["strength_diff"]), default=None)
     helps = best is not None and best["verdict"] != "reject"
-    return {"take_back": best["setting"] if best is not None and helps else None, "tried": tried}
+    return {"take_back": best["setting"] if best is not None and helps else None, "tried": tried, "skipped": skipped}
+
+
+def _is_read(key: str, algo: str) -> bool:
+    """Whether a side that learns by `algo` depends on a setting; what ends, saves and looks at runs is not its own."""
+    section = key.partition(".")[0]
+    return section not in NOT_READ and (section not in ALGOS or section == algo)
 
 
 def _with(config: Config, key: str, value: Any) -> Config:
@@ -240,4 +304,4 @@ def _with(config: Config, key: str, value: Any) -> Config:
     for part in path:
         node = node[part]
     node[last] = value
-    return Config.model_validate(tree)
+    return validated(tree)

@@ -10,8 +10,9 @@ import numpy as np
 
 from maple.arena.native import NativeArena
 from maple.bench.measure import machine
+from maple.core.errors import GameError
 from maple.core.threads import Team
-from maple.games import make_game
+from maple.games import is_external, make_game
 
 __all__ = ["GameSide", "bench_game"]
 
@@ -85,6 +86,11 @@ def bench_game(
     name: str, game_options: dict[str, Any], threads: int, tables: int, seconds: float, options: bool, seed: int
 ) -> dict[str, Any]:
     """Decisions a second with observation and mask written, and with described options if asked; `tables` a thread."""
+    if is_external(name):
+        raise GameError(
+            f"{name} is an env, not a game in kernels: `maple bench arena` measures how envs are played, "
+            f"`maple train {name} --profile` where the time goes"
+        )
     side = GameSide(name, game_options, threads, tables, options, seed)
     speed = side.slice(seconds)
     found: dict[str, Any] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.bench.measure import ratio_interval
+from maple.core.spec import Metric
 
 __all__ = ["Evidence", "Limits", "Paired", "Verdict", "decide", "paired_difference", "seed_interval", "t_quantile"]
 
 Interval = tuple[float, float]
 MIN_PAIRS = 4  # of slices, before the speed can decide
 MIN_SEEDS = 3  # before the strength can decide
+OF_BASE = 0.02  # the same as two percentage points are of a game that is always won
 
 
 @cache
@@ -79,6 +81,18 @@ class Limits:
     speed_up: float = 1.10
     margin: float = 0.5  # of the game's own metric
     seeds: int = 6  # at most; also how many looks there are
+    of_base: float = 0.0  # where it is not 0, the margin is this share of what the base makes
+
+    @classmethod
+    def of(cls, metric: Metric, margin: float | None = None, speed_up: float = 1.10, seeds: int = 6) -> Limits:
+        """The margin as given, or the game's own; an env of the user's has none, and gets a share of its result."""
+        if margin is None and metric.margin == 0.0:
+            return cls(speed_up, 0.0, seeds, OF_BASE)
+        return cls(speed_up, metric.margin if margin is None else margin, seeds)
+
+    def beside(self, result: float) -> Limits:
+        """The same for a base that makes `result`."""
+        return replace(self, margin=self.of_base * abs(result)) if self.of_base else self
 
     @property
     def level(self) -> float:

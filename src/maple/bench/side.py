@@ -11,13 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from maple.core.config import Config
-from maple.core.errors import MapleError
+from maple.core.errors import ConfigError, MapleError, UserError
 
 __all__ = ["SideProcess", "main"]
 
@@ -29,18 +29,17 @@ class _Side:
         import torch
 
         torch.set_num_threads(1)
-        self._close: Callable[[], None] = lambda: None
+        self._open = ExitStack()  # the run that is under way
 
     def begin(self, config: dict[str, Any]) -> dict[str, Any]:
         """A run from its start."""
         from maple.bench.train import MapleSide
         from maple.games import make_game
 
-        self._close()
+        self.close()
         self.config = Config.model_validate(config)
         self.game = make_game(self.config.name, self.config.game)
-        self.side = MapleSide(self.config, bounded=True)
-        self._close = self.side.team.close
+        self.side = self._open.enter_context(MapleSide(self.config, bounded=True))
         return {"threads": self.side.team.threads, "tables": self.side.trainer.arena.tables}
 
     def warm(self, config: dict[str, Any]) -> dict[str, Any]:
@@ -85,20 +84,25 @@ class _Side:
         path = save_checkpoint(Path(folder), steps, meta, weights_of(trainer.learner.policy), {})
         return {"path": str(path)}
 
+    def close(self) -> None:
+        """End the run's threads and processes."""
+        self._open.close()
+
 
 def main() -> None:
     """Answer requests until there are no more."""
     side = _Side()
     can: dict[str, Callable[..., dict[str, Any]]] = {"warm": side.warm, "begin": side.begin, "save": side.save}
     can |= {"train": side.train, "look": side.look}
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = can[request.pop("do")](**request)
-        except MapleError as error:
-            answer = {"error": str(error)}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+    with closing(side):
+        for line in sys.stdin:
+            request = json.loads(line)
+            try:
+                answer = can[request.pop("do")](**request)
+            except MapleError as error:
+                answer = {"error": str(error), "mistake": isinstance(error, UserError)}
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
 
 
 class SideProcess:
@@ -139,7 +143,8 @@ class SideProcess:
             raise MapleError(f"the process of the {self.name} ended with code {code}; its last words are above")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise MapleError(f"the {self.name} cannot be trained: {answer['error']}")
+            refused = f"the {self.name} cannot be trained: {answer['error']}"
+            raise ConfigError(refused) if answer["mistake"] else MapleError(refused)
         return answer
 
 

@@ -11,21 +11,31 @@ from typing import Any
 import numpy as np
 
 from maple.adapters import gym_env
+from maple.arena.choose import external_arena
+from maple.bench.arena import ArenaSide
+from maple.bench.burn import rounds_per_us
 from maple.bench.game import GameSide
 from maple.bench.inference import InferenceSide
 from maple.bench.limits import matmul_flops, write_bandwidth
+from maple.bench.loops import PlainLoops
 from maple.bench.measure import interleave, machine, ratio_interval
+from maple.bench.peers.vector import GymnasiumAsync
+from maple.bench.replay import bench_replay
 from maple.bench.roofline import bench_roofline
 from maple.bench.train import PAIRS, bench_train
 from maple.core.config import Config
 from maple.core.sources import load_config
-from maple.games import entry
+from maple.games import entry, make_game
+from maple.games.external.game import ExternalGame
 
 __all__ = ["SUITES", "run_suites"]
 
 TABLES = 8192  # of a game by itself, a thread
 LIMIT_S = 0.5
 SAME_RECIPE = ["opponents=random"]
+ENVS, ENV_COST_US = 16, 50.0  # of envs in worker processes
+CAPACITY, BATCH = 131_072, 256  # of replay
+PEER_NAMES = {"torchrl": "TorchRL's buffer", "tianshou": "Tianshou's buffer"}
 
 
 def _row(suite: str, what: str, per_s: float, limit: str, limit_per_s: float) -> dict[str, Any]:
@@ -118,10 +128,44 @@ def training_suite(config: Config, threads: int, seconds: float) -> dict[str, An
     return {**row, "against": found["peer"]["name"], "ratio": found["ratio"], "ratio_ci95": found["ratio_ci95"]}
 
 
+def arenas_suite(config: Config, threads: int, seconds: float) -> dict[str, Any]:
+    """Envs of a known cost in workers, beside Gymnasium's and beside plain loops; `maple bench arena` has more."""
+    rounds = round(ENV_COST_US * rounds_per_us())
+    game = make_game("maple.bench.burn:BurnEnv", {"rounds": rounds, "masks": "method"})
+    assert isinstance(game, ExternalGame)
+    slice_s = seconds / (2 * (PAIRS + 1))
+    with (
+        ArenaSide(external_arena(game, ENVS, config.seed, threads, threads)) as side,
+        GymnasiumAsync(ENVS, rounds) as peer,
+    ):
+        ours, theirs = interleave(lambda: side.slice(slice_s), lambda: peer.slice(slice_s), PAIRS)
+    with PlainLoops(ENVS, threads, rounds=rounds, masks="method") as loops:
+        loops.slice(LIMIT_S)  # warm-up
+        limit = loops.slice(LIMIT_S)
+    what = f"steps of {ENVS} envs of {ENV_COST_US:g} µs a step, {threads} workers"
+    row = _row("arenas", what, float(np.median(ours)), "as many plain loops at once, which share nothing", limit)
+    return _beside(row, "Gymnasium's AsyncVectorEnv", ours, theirs)
+
+
+def replay_suite(config: Config, threads: int, seconds: float) -> dict[str, Any]:
+    """Prioritized replay by itself, beside a peer's and beside uniform draws; `maple bench replay` has more."""
+    found = bench_replay(CAPACITY, BATCH, seconds, True, config.seed, threads, lambda _: None)
+    what = f"minibatches of {BATCH} drawn by priority and weighed anew, of {CAPACITY:,}"
+    ours, plain = found["prioritized"]["update_per_s"], found["uniform"]["update_per_s"]
+    row = _row("replay", what, ours, "the same without priorities", plain)
+    beside = {name: peer for name, peer in found["peers"].items() if "ratio" in peer}
+    if not beside:
+        return row
+    name, peer = max(beside.items(), key=lambda item: item[1]["update_per_s"])  # the fastest of them
+    return {**row, "against": PEER_NAMES[name], "ratio": peer["ratio"], "ratio_ci95": peer["ratio_ci95"]}
+
+
 SUITES: dict[str, Callable[[Config, int, float], dict[str, Any]]] = {
     "games": games_suite,
     "inference": inference_suite,
     "training": training_suite,
+    "arenas": arenas_suite,
+    "replay": replay_suite,
 }
 
 

@@ -35,14 +35,17 @@ class Side(Protocol):
 
 
 class MapleSide:
-    """A Maple run that is measured in slices of whole updates; it goes on for ever unless `bounded` by its config."""
+    """A Maple run that is measured in slices of whole updates.
+
+    It goes on for ever and as it would later on, unless `bounded` by its config: what it would study first is left out.
+    """
 
     def __init__(self, config: Config, *, bounded: bool = False) -> None:
         threads = config.threads or available_cores()
         torch.set_num_threads(1)
         self.team = Team(threads)
         if not bounded:
-            config = config.model_copy(update={"steps": UNBOUNDED, "minutes": None})
+            config = _later_on(config)
         self.trainer: Trainer = build_trainer(config, make_game(config.name, config.game), self.team)
         self.cpu_s = self.wall_s = 0.0
         self.steps = 0
@@ -78,6 +81,19 @@ class MapleSide:
         self.steps += done
         self.updates_per_s.append((self.trainer.counters.minibatches - minibatches) / wall)
         return done / wall
+
+
+def _later_on(config: Config) -> Config:
+    """A run without end and without what happens once, at its start."""
+    dqn = {"study": None, "warmup": min(config.dqn.warmup, config.dqn.horizon)}
+    return config.model_copy(
+        update={
+            "steps": UNBOUNDED,
+            "minutes": None,
+            "ppo": config.ppo.model_copy(update={"study": None}),
+            "dqn": config.dqn.model_copy(update=dqn),
+        }
+    )
 
 
 def bench_train(

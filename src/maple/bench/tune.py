@@ -23,15 +23,17 @@ from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, RunError
 from maple.games import make_game
 from maple.games.bridged import Bridged
-from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
 from maple.runs.store import write_atomically
+from maple.training.build import AUTO_TABLES, least_replay
 
 __all__ = ["Setting", "Slices", "Space", "Tried", "bench_tuner", "race", "tune", "write_preset"]
 
 KEEP = 0.85  # of the leader's speed: below, a setting drops out after its second slice
 CLOSE = 0.97  # of the leader's speed: such settings are measured on until the time is up
 MIN_SLICES = 3
+SLICES = 120  # that a budget should have room for
+FEW_MINIBATCHES = 2
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,10 +49,23 @@ class Setting:
         counts: dict[str, Any] = {"tables": self.tables, "threads": self.threads}
         return counts if self.workers is None else {**counts, "workers": {"count": self.workers}}
 
+    def within(self, config: Config) -> dict[str, Any]:
+        """What to set in a run's config for it; as much is learned from a decision as before."""
+        return {**self.as_dict(), **({"dqn": self._rounds(config)} if config.algo == "dqn" else {})}
+
     def of(self, config: Config) -> Config:
         """A run's config with this setting."""
-        workers = config.workers if self.workers is None else config.workers.model_copy(update={"count": self.workers})
-        return config.model_copy(update={"tables": self.tables, "threads": self.threads, "workers": workers})
+        changed = self.within(config)
+        sections = {name: part for name, part in changed.items() if isinstance(part, dict)}
+        parts = {name: getattr(config, name).model_copy(update=part) for name, part in sections.items()}
+        return config.model_copy(update={**changed, **parts})
+
+    def _rounds(self, config: Config) -> dict[str, int]:
+        """Rounds of learning from replay that fit the tables, with as many updates for a decision."""
+        base, c = config.tables or AUTO_TABLES, config.dqn
+        decisions, updates = max(base, c.train_every or base), c.updates_per_step
+        every = max(self.tables, -(-decisions // updates))
+        return {"train_every": every, "updates_per_step": max(1, round(updates * every / decisions))}
 
     def __str__(self) -> str:
         text = f"{self.tables} tables on {self.threads} thread{'s' * (self.threads > 1)}"
@@ -68,13 +83,20 @@ class Space:
     with_workers: bool = False
 
     @classmethod
-    def of(cls, game: Game, cores: int) -> Self:
-        """What there is to choose for a game; envs and battles are heavier than tables of kernels."""
+    def of(cls, config: Config, cores: int) -> Self:
+        """What there is to choose for a run; envs and battles are heavier than tables of kernels."""
+        game = make_game(config.name, config.game)
         if isinstance(game, ExternalGame):
-            return cls(cores, (8, 32, 128), 2, 512, with_workers=True)
-        if isinstance(game, Bridged):
-            return cls(cores, (16, 32, 64), 4, 256)
-        return cls(cores)
+            space = cls(cores, (8, 32, 128), 2, 512, with_workers=True)
+        elif isinstance(game, Bridged):
+            space = cls(cores, (16, 32, 64), 4, 256)
+        else:
+            space = cls(cores)
+        if config.algo != "dqn":
+            return space
+        one = least_replay(config.model_copy(update={"tables": 1}), game)
+        most = max(space.fewest, min(space.most, config.dqn.capacity // one))
+        return replace(space, most=most, tables=tuple(n for n in space.tables if n <= most) or (most,))
 
     def _counts(self, fewest: int) -> list[int]:
         return sorted({fewest, max(1, self.cores // 2), max(1, self.cores - 1), self.cores}, reverse=True)
@@ -175,20 +197,37 @@ def race(
 
 
 class Slices:
-    """Measures steps a second of a setting in a slice of whole updates; each setting keeps a run of its own."""
+    """Measures steps a second of a setting in a slice of whole updates; each setting keeps a run of its own.
+
+    Where an update takes longer than a slice, it is made of fewer decisions: what a decision costs stays the same as
+    long as a few minibatches and a decision of each table are in it.
+    """
 
     def __init__(self, config: Config, slice_s: float) -> None:
         self._config, self._slice_s = config, slice_s
         self._sides: dict[Setting, MapleSide] = {}
         self._open = ExitStack()
+        self._pace = 0.0  # decisions that the first setting learned from in a slice
 
     def __call__(self, setting: Setting) -> float:
         side = self._sides.get(setting)
         if side is None:
-            side = self._open.enter_context(MapleSide(setting.of(self._config)))
+            if not self._pace:
+                with MapleSide(self._brief(setting)) as probe:
+                    probe.slice(0.0)
+                    self._pace = probe.slice(0.0) * self._slice_s
+            side = self._open.enter_context(MapleSide(self._brief(setting)))
             self._sides[setting] = side
             side.slice(0.0)  # one update as warm-up
         return side.slice(self._slice_s)
+
+    def _brief(self, setting: Setting) -> Config:
+        """A run with updates that about fit a slice, and are no longer than they would be."""
+        config = setting.of(self._config)
+        recipe = config.recipe
+        decisions = max(int(self._pace), FEW_MINIBATCHES * recipe.minibatch, setting.tables)
+        changed = recipe.model_copy(update={"horizon": min(recipe.horizon, decisions)})
+        return config.model_copy(update={config.algo: changed})
 
     def close(self) -> None:
         """End all threads and workers."""
@@ -203,7 +242,7 @@ def tune(
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Tried]:
     """Race settings of a real run for `seconds`; the best comes first."""
-    began, measure = clock(), Slices(config, min(1.0, seconds / 60))
+    began, measure = clock(), Slices(config, min(1.0, seconds / SLICES))
     try:
         return race(
             measure,
@@ -218,7 +257,7 @@ def tune(
 
 def bench_tuner(config: Config, seconds: float) -> dict[str, Any]:
     """What tune() finds beside the best of the whole grid, measured for twice as long, and their ratio in turns."""
-    space = Space.of(make_game(config.name, config.game), available_cores())
+    space = Space.of(config, available_cores())
     found = tune(config, space, seconds, lambda _: None)[0].setting
     grid = space.grid()
     measure = Slices(config, max(0.1, 2 * seconds / (MIN_SLICES * len(grid))))
@@ -234,8 +273,8 @@ def bench_tuner(config: Config, seconds: float) -> dict[str, Any]:
     ratio, interval = ratio_interval(ours, theirs)
     return {
         "game": config.name,
-        "tuned": found.as_dict(),
-        "best_of_grid": best.as_dict(),
+        "tuned": found.within(config),
+        "best_of_grid": best.within(config),
         "settings_in_grid": len(grid),
         "ratio": ratio,
         "ratio_ci95": list(interval),
