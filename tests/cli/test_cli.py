@@ -74,6 +74,7 @@ def test_games_and_doctor_speak_json() -> None:
         (["train", "ofc", "--steps", "0"], "steps = 0 cannot be used"),
         (["eval", "never-trained"], "there is no run 'never-trained'"),
         (["bench", "train", "ofc", "--peer", "sb4"], "there is no peer 'sb4'"),
+        (["bench", "game", "CartPole-v1"], "CartPole-v1 is an env, not a game in kernels: `maple bench arena`"),
     ],
 )
 def test_mistakes_get_one_sentence_and_code_2(arguments: list[str], sentence: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from maple.cli.app import app
-from maple.core.errors import UserError
+from maple.core.errors import ConfigError, UserError
 from tests.cli.command import TINY as SMALL
 from tests.cli.command import maple, maple_alone
 
@@ -26,6 +26,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"] >= 20000
     assert "[PERF] each 1000 decisions: action_ms=" in done.stderr
+    updates = re.findall(r"updates/step=(\S+)", done.stderr)
+    assert float(updates[-1]) > 3 / 720  # several minibatches of 128 are learned from 720 decisions
     return folder
 
 
@@ -111,6 +113,23 @@ def test_tune_keeps_of_learning_what_pays(tmp_path: Path, monkeypatch: pytest.Mo
     assert [f"{key}={value}" for key, value in kept.items()] == [row["setting"] for row in tried if row["kept"]]
     written = yaml.safe_load(Path(found["path"]).read_text())["ppo"]
     assert {"ppo.minibatch": 120, "ppo.epochs": 3, **kept} == {f"ppo.{key}": written[key] for key in RECIPE}
+
+
+def test_the_race_is_kept_if_learning_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path / "config"))
+
+    def fails(*_: object) -> None:
+        raise ConfigError("nothing can be learned today")
+
+    monkeypatch.setattr("maple.bench.tune_learning.improve_learning", fails)
+    small = ["net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=128", "probe_hands=30"]
+    done = maple("tune", "ofc", "--seconds", "2", "--learning", *(f"--set={text}" for text in small))
+    assert done.returncode == 2
+    assert "nothing can be learned today" in done.stderr
+    assert "settings in the race, best so far" in done.stderr  # progress, though it is no terminal
+    written = yaml.safe_load((tmp_path / "config" / "presets" / "ofc" / "tuned.yml").read_text())
+    assert written["tables"] > 0
+    assert written["afterstate"]["minibatch"] == 128
 
 
 def test_the_suites_write_what_they_print(tmp_path: Path) -> None:

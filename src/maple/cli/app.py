@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
-import click
 import typer
+from rich.markup import escape
+from typer.core import TyperGroup
 
 from maple.cli.output import notes
 from maple.core.errors import MapleError, UserError
 
 __all__ = ["app", "main"]
 
+
+class _Commands(TyperGroup):
+    """All commands; one that is given up half-way ends as a shell expects it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (typer.Abort, KeyboardInterrupt):
+            notes.print("given up")
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="maple",
+    cls=_Commands,
     help="Train agents for turn-based games as fast as this machine allows, and see how strong they got.",
     epilog="Start with: maple train ofc --minutes 3",
     no_args_is_help=True,
@@ -74,16 +89,7 @@ def main() -> None:
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # an env of the user's own is looked for where maple is started
     try:
-        code = app(standalone_mode=False)
-    except UserError as error:
-        notes.print(f"[bold red]error:[/] {error}", soft_wrap=True)
-        sys.exit(2)
+        app()  # says by itself what is wrong with an option; whose exceptions those are changes with typer
     except MapleError as error:
-        notes.print(f"[bold red]error:[/] {error}", soft_wrap=True)
-        sys.exit(1)
-    except click.exceptions.Abort:
-        sys.exit(130)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    sys.exit(code if isinstance(code, int) else 0)
+        notes.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(2 if isinstance(error, UserError) else 1)

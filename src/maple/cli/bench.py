@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json as jsonlib
 import time
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
 import typer
+from rich.status import Status
 
 from maple.bench.measure import machine_lock
 from maple.cli.measuring import SecondsOption, bench_config, show
@@ -30,7 +32,9 @@ app = typer.Typer(help="Measure: one thing at a time, on this machine, as it is 
 def suites(
     context: typer.Context,
     game: Annotated[str, typer.Option(help="The game of the suites; `maple games` lists them.")] = "ofc",
-    only: Annotated[str | None, typer.Option(help="Suites, by commas: games, inference, training.")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Suites, by commas: games, inference, training, arenas, replay.")
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.5, help="About how long each suite takes.")] = 30.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads [default: one a core].")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the JSON goes [default: bench/ among the runs].")] = None,
@@ -40,8 +44,8 @@ def suites(
 ) -> None:
     """Measure: one thing at a time, on this machine, as it is now.
 
-    Without a command, all suites run: games, inference and training, each beside a peer where one is installed
-    (`pip install 'maple-rl[peers]'`) and beside the limit that bounds it; the figures are also written as JSON.
+    Without a command, all suites run: games, inference, training, arenas and replay, each beside a peer where one is
+    installed (`pip install 'maple-rl[peers]'`) and beside the limit that bounds it. Figures are written as JSON too.
 
     - `maple bench`
     - `maple bench --only inference --seconds 10`
@@ -192,6 +196,9 @@ def game(
     transport: Annotated[
         str | None, typer.Option(help="showdown: compare with another way to play: server, shared, pipe.")
     ] = None,
+    strikes: Annotated[
+        int, typer.Option("--kills", min=0, help="showdown: instead, kill so many Node processes in play.")
+    ] = 0,
     settings: SetOption = None,
     seed: SeedOption = None,
     json: JsonOption = False,
@@ -200,6 +207,7 @@ def game(
 
     - `maple bench game ofc`
     - `maple bench game showdown --peer poke-env --seconds 30`
+    - `maple bench game showdown --kills 100`
     """
     from maple.bench.game import bench_game
     from maple.core.cores import available_cores
@@ -208,12 +216,33 @@ def game(
     config = bench_config(game, None, lines, None, seed)
     if game == "showdown":
         pool = processes or available_cores()
-        found = _bench_battles(config, pool, battles, seconds, peer, transport)
+        if strikes:
+            found = _kill_battles(config, strikes, pool, battles)
+        else:
+            found = _bench_battles(config, pool, battles, seconds, peer, transport)
         show("battles", found, json)
         return
     with machine_lock(notes.print), notes.status(f"measuring {game} for {seconds:g} s"):
         found = bench_game(game, config.game, threads or available_cores(), tables, seconds, options, config.seed)
     show(f"{game} alone", found, json)
+
+
+def _telling(status: Status) -> Callable[[str], None]:
+    """Say how far it is: in one line that changes, or line by line where nobody watches."""
+
+    def tell(text: str) -> None:
+        status.update(text)
+        if not notes.is_terminal:
+            notes.print(text)
+
+    return tell
+
+
+def _kill_battles(config: Config, kills: int, processes: int, battles: int) -> dict[str, Any]:
+    from maple.bench.battle_kills import bench_battle_kills
+
+    with machine_lock(notes.print), notes.status("killing Node processes") as status:
+        return bench_battle_kills(config.game, kills, processes, battles, config.seed, _telling(status))
 
 
 def _bench_battles(
@@ -234,12 +263,7 @@ def _bench_battles(
     chosen = make_game("showdown", config.game).settings.model_dump()["format"]
     make_peer = partial(PokeEnvSide, chosen, config.seed) if peer else None
     with machine_lock(notes.print), notes.status("measuring battles") as status:
-
-        def tell(text: str) -> None:
-            status.update(text)
-            if not notes.is_terminal:
-                notes.print(text)
-
+        tell = _telling(status)
         return bench_showdown(config.game, processes, battles, seconds, config.seed, tell, make_peer, ways)
 
 

@@ -48,7 +48,7 @@ def _show(found: dict[str, Any]) -> None:
             interval(found["throughput_ratio_ci95"], ".3f"),
         ],
         [
-            f"{found['strength_metric']} against each other",
+            f"{found['strength_metric']} {'against each other' if found['against'] else 'on the same games'}",
             "",
             "",
             f"{found['strength_diff']:+.3f}",
@@ -57,8 +57,9 @@ def _show(found: dict[str, Any]) -> None:
     ]
     rows += [row(n, f["base"], f["candidate"], f["diff"], f["ci95"]) for n, f in found["figures"].items()]
     when = found["time_to_strength"]
-    ratio = "" if when["ratio"] is None else f"× {when['ratio']:.2f}"
-    rows.append(["time to the base's strength", "", "", ratio, interval(when["ci95"], ".2f")])
+    ratio = "" if when["ratio"] is None else f"{'at most ' * when['at_most']}× {when['ratio']:.2f}"
+    got_there = [f"{when['reached'][side]} of {when['reached']['seeds']} seeds" for side in ("base", "candidate")]
+    rows.append(["time to the base's strength", *got_there, ratio, interval(when["ci95"], ".2f")])
     title = f"{found['seeds']} seeds, {found['games']:,} games, {found['slice_pairs']} pairs of slices"
     print_table(title, ["figure", "base", "candidate", "difference", "95 % interval"], rows)
     more = f": needs {found['needs_more_games']:,} more games" if found["verdict"] == "undecided" else ""
@@ -77,7 +78,10 @@ def compare(
     against: Annotated[str, typer.Option(help="Fixed opponents, by commas.")] = "random",
     speed_up: Annotated[float, typer.Option(help="Throughput ratio that is asked for.")] = 1.10,
     margin: Annotated[
-        float | None, typer.Option(min=0, help="Strength that it may cost [default: the game's].")
+        float | None,
+        typer.Option(
+            min=0, help="Strength that it may cost [default: the game's; of an env, 2 % of the base's result]."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The first of the training seeds.")] = 0,
     take_back: Annotated[bool, typer.Option("--bisect", help="If rejected, find the setting to take back.")] = False,
@@ -100,7 +104,7 @@ def compare(
     sides = [side_config(game, side, settings) for side in (base, candidate)]
     spec = make_game(game, sides[0].game).spec
     names = tuple(name.strip() for name in against.split(","))
-    limits = Limits(speed_up, spec.metric.margin if margin is None else margin, seeds)
+    limits = Limits.of(spec.metric, margin, speed_up, seeds)
     plan = Plan(limits, seconds, pairs, hands, max(30, hands // 3), names, seed)
     check_sides(sides[0], sides[1], plan)
     for config in sides:
@@ -123,4 +127,6 @@ def compare(
         if "bisect" in content:
             setting = content["bisect"]["take_back"]
             results.print(f"take back {setting}" if setting else "no single setting is to blame", soft_wrap=True)
+            for row in content["bisect"]["skipped"]:
+                results.print(f"not tried: {row['setting']}, which cannot be taken back alone", soft_wrap=True)
     raise typer.Exit(found.verdict.exit_code)

@@ -72,5 +72,7 @@ def _table(now: dict[str, Any]) -> list[str]:
         f"steps {now['steps']:,} ({now['progress']:.0%}), games {now['games']:,}",
         f"{now['steps_per_s']:,.0f} steps/s, {clock_text(now['elapsed_s'])} of training",
     ]
+    if now["lost"]:
+        lines.append(f"{now['lost']:,} games lost, {now['worker_deaths']:,} processes died")
     lines += [f"{name} {value:.3g}" for name, value in now["game"].items()]
     return lines + [f"{name} {value:.3g} in the last look" for name, value in now["probe"].items()]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 __all__ = ["notes", "print_json", "print_table", "results", "warn"]
@@ -18,7 +19,7 @@ notes = Console(stderr=True, highlight=False)
 
 def warn(sentence: str) -> None:
     """Something that a user should know, though the work goes on."""
-    notes.print(f"[bold yellow]warning:[/] {sentence}", soft_wrap=True)
+    notes.print(f"[bold yellow]warning:[/] {escape(sentence)}", soft_wrap=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:

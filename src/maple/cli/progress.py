@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from maple.cli.output import notes
@@ -17,7 +19,7 @@ from maple.cli.output import notes
 if TYPE_CHECKING:
     from maple.training.session import Progress as TrainingProgress
 
-__all__ = ["LiveTraining", "clock_text", "line_of"]
+__all__ = ["LiveTraining", "clock_text", "line_of", "telling"]
 
 PLAIN_EVERY_S = 10.0
 
@@ -27,6 +29,22 @@ def clock_text(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def telling(title: str) -> Iterator[Callable[[str], None]]:
+    """Say how far something is: in a line that changes on a terminal, in a line now and then elsewhere."""
+    last = float("-inf")
+    with notes.status(escape(title)) as status:
+
+        def tell(text: str) -> None:
+            nonlocal last
+            status.update(escape(text))
+            if not notes.is_terminal and time.monotonic() - last >= PLAIN_EVERY_S:
+                last = time.monotonic()
+                notes.print(text, markup=False, soft_wrap=True)
+
+        yield tell
 
 
 class LiveTraining:
@@ -101,6 +119,8 @@ def line_of(now: Mapping[str, Any]) -> str:
         f"{now['steps_per_s']:,.0f} steps/s",
         f"ETA {clock_text(now['eta_s'])}",
     ]
+    if now.get("lost"):  # which records of older runs do not have
+        parts.append(f"{now['lost']:,} games lost")
     if "foul" in game:
         parts.append(f"foul {game['foul']:.1%}")
     if "win_rate" in game:
