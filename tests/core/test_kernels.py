@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.caching import NullCache
 
 from maple.core import kernel_cache
 from maple.core.kernel_cache import kernel_sources
-from maple.core.kernels import clz, ctz, kernel, popcount
+from maple.core.kernels import clz, ctz, fast_kernel, kernel, popcount
+from maple.nets.dense import add_product
 
 WORD = st.integers(0, 2**64 - 1)
 
@@ -123,3 +125,19 @@ def test_another_copy_of_the_sources_compiles_nothing_again_and_processes_save_s
     assert [child.communicate()[0].split() for child in first] == [["0", "1"]] * 2
     again = [start(kind, copy.parent) for kind in ("int32", "int64")]
     assert [child.communicate()[0].split() for child in again] == [["1", "0"]] * 2
+
+
+def test_fast_kernels_call_no_code_that_another_may_have_put_there() -> None:
+    @fast_kernel
+    def products(a, b, out):
+        for _ in range(2):
+            add_product(a, b, out)
+            add_product(b, a, out)
+
+    products._cache = NullCache()  # code from the cache cannot be looked at
+    ones, out = np.ones((8, 8), np.float32), np.zeros((8, 8), np.float32)
+    products(ones, ones, out)
+    assert (out == 32).all()
+    (code,) = products.inspect_llvm().values()
+    called = [line for line in code.splitlines() if " call " in line and "add_product" in line]
+    assert called == []

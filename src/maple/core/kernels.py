@@ -37,8 +37,12 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def fast_kernel(function: Callable[..., Any]) -> Any:
-    """The same for sums of floats, which may then be reordered into vector instructions."""
-    return _cached(numba.njit(nogil=True, error_model="numpy", fastmath=True)(function))
+    """The same for sums of floats, which may then be reordered into vector instructions.
+
+    Always made part of its caller: each caller's copy adds up in an order of its own, and which copy a call meets would
+    depend on what else the process has loaded. A run that is resumed would not be exact.
+    """
+    return _cached(numba.njit(nogil=True, error_model="numpy", fastmath=True, forceinline=True)(function))
 
 
 def _cached(compiled: Any) -> Any:
