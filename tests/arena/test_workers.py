@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from maple.arena import choose
-from maple.arena.choose import Trial, choose_halves, external_arena, try_env
+from maple.arena.choose import Trial, choose_parts, external_arena, try_env
 from maple.arena.memory import SharedBlock
 from maple.arena.serial import SerialArena
-from maple.arena.workers import WorkerArena
+from maple.arena.workers import Parts, WorkerArena
 from maple.core.errors import ConfigError, GameError
 from maple.core.step import Outcome
 from maple.games import make_game
@@ -44,8 +44,9 @@ def test_workers_play_the_same_games_as_one_process(name: str, arguments: dict[s
     game = external(name, **arguments)
     with SerialArena(game, 7, seed=3) as arena:
         expected = play(arena, game, 50)
-    for workers, halves in ((2, 2), (3, 1)) if name == "Walk" else ((2, 2),):
-        with WorkerArena(game, 7, seed=3, workers=workers, halves=halves, spares=0) as arena:
+    splits: list[tuple[int, Parts]] = [(2, "halves"), (3, "whole"), (3, "workers"), (2, "workers")]
+    for workers, parts in splits if name == "Walk" else splits[:1] + splits[-1:]:
+        with WorkerArena(game, 7, seed=3, workers=workers, parts=parts, spares=0) as arena:
             assert play(arena, game, 50) == expected
     assert not _children()
 
@@ -123,13 +124,14 @@ def test_a_lost_game_repeats_with_the_seed_and_the_actions_reported() -> None:
     assert subprocess.run([sys.executable, "-c", repeat], check=False).returncode == 7
 
 
-def test_killed_workers_are_replaced_while_others_play_on() -> None:
+@pytest.mark.parametrize("parts", ["halves", "workers"])
+def test_killed_workers_are_replaced_while_others_play_on(parts: Parts) -> None:
     game, log = external("Walk"), []
-    with WorkerArena(game, 8, seed=2, workers=2, log=log.append) as arena:
+    with WorkerArena(game, 8, seed=2, workers=2, parts=parts, log=log.append) as arena:
         play(arena, game, 10)
         bot = game.bot("random")
         waiting: set[int] = set()
-        killed = False
+        killed, alone = False, 0
         round_number, until = 0, time.monotonic() + 60
         while arena.lost_workers < 2 or waiting or arena.replacing:
             assert time.monotonic() < until
@@ -138,6 +140,7 @@ def test_killed_workers_are_replaced_while_others_play_on() -> None:
             lost = step.ended.table[step.ended.outcome == Outcome.LOST]
             waiting |= set(lost.tolist())
             waiting -= set(step.keys.table.tolist())
+            alone += arena.replacing and len(step.keys) > 0
             action = np.empty(len(step.keys), np.int32)
             bot(step.view, 0, step.keys, action, 0, len(action))
             arena.send(action)
@@ -145,6 +148,7 @@ def test_killed_workers_are_replaced_while_others_play_on() -> None:
                 killed = round_number != 20
                 os.kill(arena.pids[0], signal.SIGKILL)
         assert arena.lost_workers == 2
+        assert alone > 1
         assert not waiting
         assert len(arena.pids) == 2
     assert sum("died by SIGKILL" in line for line in log) == 2
@@ -186,7 +190,7 @@ def test_more_workers_than_tables_get_a_sentence() -> None:
 def test_workers_die_with_their_parent(tmp_path: Path, how: str) -> None:
     code = (
         "import os, signal, sys\n"
-        "from maple.games import make_game\nfrom maple.arena.workers import WorkerArena\n"
+        "from maple.games import make_game\nfrom maple.arena.workers import Parts, WorkerArena\n"
         f"arena = WorkerArena(make_game('{HERE}:Walk'), 4, 0, workers=2)\narena.recv()\n"
         f"[os.kill(pid, signal.SIGSTOP) for pid in arena.pids if {how == 'stopped'}]\n"
         "print(*arena.pids, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
@@ -232,9 +236,11 @@ def test_an_env_that_does_not_survive_its_trial_stays_out_of_the_trainer(workers
 
 
 def test_the_split_follows_from_what_a_step_costs() -> None:
-    assert choose_halves(1e-6, tables=32, workers=2, cores=2) == 1
-    assert choose_halves(1e-3, tables=32, workers=2, cores=2) == 2
-    assert choose_halves(1e-6, tables=32, workers=2, cores=8) == 2
+    assert choose_parts(1e-6, tables=32, workers=2, cores=2) == "workers"
+    assert choose_parts(1e-6, tables=32, workers=8, cores=8) == "whole"
+    assert choose_parts(1e-6, tables=32, workers=1, cores=1) == "whole"
+    assert choose_parts(1e-3, tables=32, workers=2, cores=2) == "halves"
+    assert choose_parts(1e-6, tables=32, workers=2, cores=8) == "halves"
     trial = try_env(external("Walk"))
     assert 0 < trial.step_s < inf
     assert 0 < trial.ready_s < inf

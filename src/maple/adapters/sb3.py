@@ -77,7 +77,7 @@ class VecEnv(BaseVecEnv):  # type: ignore[misc]  # Stable-Baselines3 is not type
     def _open_arena(self) -> Arena:
         game, count, seed, cores = self._game, self._count, self._seed, available_cores()
         if isinstance(game, ExternalGame):
-            arena = external_arena(game, count, seed, self._workers, cores, halves=1, grace_s=float("inf"))
+            arena = external_arena(game, count, seed, self._workers, cores, parts="whole", grace_s=float("inf"))
             self._workers = arena.workers if isinstance(arena, WorkerArena) else 0  # is chosen once
             return arena
         if isinstance(game, Bridged):

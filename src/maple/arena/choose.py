@@ -16,16 +16,17 @@ from maple.arena.memory import SharedBlock
 from maple.arena.processes import START_LIMIT_S, WorkerProcess
 from maple.arena.serial import SerialArena
 from maple.arena.trial_main import DONE, FIGURES, READY_S, STEP_S
-from maple.arena.workers import WorkerArena
+from maple.arena.workers import Parts, WorkerArena
 from maple.core.config import WorkerConfig
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, GameError
 from maple.games.external.game import ExternalGame
 
-__all__ = ["Trial", "choose_halves", "choose_workers", "evaluation_arena", "external_arena", "try_env"]
+__all__ = ["Trial", "choose_parts", "choose_workers", "evaluation_arena", "external_arena", "try_env"]
 
 HANDSHAKE_S = 60e-6  # a round of commands and answers: two system calls and a wake-up on each side
-LONG_S = 200e-6  # a part of the tables that takes a worker longer is long beside a handshake
+LONG_S = 3e-3  # a half of its tables that takes a worker longer is long beside what the trainer does meanwhile
+FEW_WORKERS = 4  # up to so many, a worker's tables are enough for a Step
 GAIN = 1.1  # workers have to promise this much before they are tried, and to keep it before they are taken
 CLEAR_S = 1e-3  # envs of such a step, and rounds of CLEAR_ROUND_S, leave no doubt that workers pay: nothing is tried
 CLEAR_ROUND_S = 0.03
@@ -82,13 +83,16 @@ def choose_workers(cost_s: float, tables: int, cores: int) -> int:
     return workers if workers > 1 and serial > GAIN * shared else 0
 
 
-def choose_halves(cost_s: float, tables: int, workers: int, cores: int) -> int:
-    """Into how many parts tables are split: in two, the trainer thinks about one while workers play the other.
+def choose_parts(cost_s: float, tables: int, workers: int, cores: int) -> Parts:
+    """How tables are split: by halves of all workers' tables, or where cores are short by worker.
 
-    Where all cores are taken anyway, that pays only if a part is long beside a handshake.
+    While the trainer thinks about one worker's rows it has that worker's core; in halves it would be one process too
+    many. With many workers such parts would be small, and long steps leave time enough for everybody.
     """
-    part_s = cost_s * tables / max(1, 2 * workers)
-    return 1 if workers >= cores and part_s < LONG_S else 2
+    crowded, part_s = workers >= cores, cost_s * tables / (2 * workers)
+    if crowded and part_s < LONG_S:
+        return "workers" if 1 < workers <= FEW_WORKERS else "whole"
+    return "halves"
 
 
 def _play(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: float) -> float:
@@ -106,10 +110,10 @@ def _play(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: float) 
     return passed / max(1, rows)
 
 
-def _gain(game: ExternalGame, tables: int, workers: int, halves: int) -> float:
+def _gain(game: ExternalGame, tables: int, workers: int, parts: Parts) -> float:
     """How many times faster workers are than the plain loop, tried out in turns; the first is warm-up."""
     ratios = []
-    shared = WorkerArena(game, tables, 0, workers=workers, halves=halves, spares=0)
+    shared = WorkerArena(game, tables, 0, workers=workers, parts=parts, spares=0)
     with SerialArena(game, tables, 0) as serial, shared:
         for _ in range(1 + TURNS):
             ratios.append(_play(serial, game, TRY_S) / _play(shared, game, TRY_S))
@@ -128,7 +132,7 @@ def _choose(game: ExternalGame, trial: Trial, tables: int, cores: int) -> tuple[
         return 0, f"{cost}, too little for workers: the trainer plays"
     if trial.step_s > CLEAR_S or tables * trial.step_s > CLEAR_ROUND_S or tables * trial.ready_s > READY_LIMIT_S:
         return count, f"{cost}: {_workers(count)}"
-    gain = _gain(game, tables, count, choose_halves(trial.step_s, tables, count, cores))
+    gain = _gain(game, tables, count, choose_parts(trial.step_s, tables, count, cores))
     if gain > GAIN:
         return count, f"{cost}: {_workers(count)}, {gain:.2f} times as fast as the trainer alone"
     return 0, f"{cost}: the trainer plays, {_workers(count)} would be {gain:.2f} times as fast"
@@ -155,7 +159,7 @@ def external_arena(
     workers: int | Literal["auto"],
     cores: int,
     *,
-    halves: int | None = None,
+    parts: Parts | None = None,
     max_deaths: int = 20,
     log: Tell = lambda _: None,
     note: Tell = lambda _: None,
@@ -164,11 +168,11 @@ def external_arena(
     """Tables of an env: 0 workers for the trainer's own process, "auto" for what is faster; options of WorkerArena.
 
     `note` is told in a sentence what "auto" chose, `log` that and what workers have to say. Where nothing is left to
-    choose, not the `halves` either, nothing is tried.
+    choose, not the `parts` either, nothing is tried.
     """
     if workers == 0:
         return SerialArena(game, tables, seed, max_deaths=max_deaths, log=log)
-    trial = try_env(game, log) if workers == "auto" or halves is None else Trial(inf, inf)
+    trial = try_env(game, log) if workers == "auto" or parts is None else Trial(inf, inf)
     if workers == "auto":
         count, why = _choose(game, trial, tables, cores)
         log(why)
@@ -179,8 +183,8 @@ def external_arena(
         count = min(workers, tables)
         if trial.died:
             log(_not_survived(game, trial))
-    halves = halves or choose_halves(trial.step_s, tables, count, cores)
-    return WorkerArena(game, tables, seed, workers=count, halves=halves, max_deaths=max_deaths, log=log, **options)
+    parts = parts or choose_parts(trial.step_s, tables, count, cores)
+    return WorkerArena(game, tables, seed, workers=count, parts=parts, max_deaths=max_deaths, log=log, **options)
 
 
 def evaluation_arena(
@@ -198,7 +202,7 @@ def evaluation_arena(
         tables,
         seed,
         workers=min(available_cores() if limits.count == "auto" else limits.count, tables),
-        halves=1,
+        parts="whole",
         spares=limits.spares,
         step_limit_s=limits.step_limit_s,
         memory_mb=limits.memory_mb,

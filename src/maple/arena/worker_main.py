@@ -1,4 +1,4 @@
-"""A worker process: hosts envs, plays a half of its tables at each command.
+"""A worker process: hosts envs, plays a part of its tables at each command.
 
 Started as `python -m maple.arena.worker_main`, so that no start method of the parent matters, nothing is pickled and
 torch is never imported.
@@ -65,12 +65,14 @@ def _serve(host: Any, answers: int, handle: str, size: int, task: dict[str, Any]
         at = board.control[slot["number"], AT : AT + 1].data
         host.take(board, tables, slot["first_table"], slot["tables_per_deal"], at)
     done = 0
-    for half, (lo, hi) in enumerate(ranges):
+    for part, (lo, hi) in enumerate(ranges):
+        if lo == hi:
+            continue  # it is all of other workers
         with span("env_reset"):
             ended = host.begin(lo, hi)
             done += 1
             control[DONE] = done
-            os.write(answers, bytes([half | ENDED if ended else half]))
+            os.write(answers, bytes([part | ENDED if ended else part]))
     clock, play, patience = time.perf_counter, host.play, Patience()
     while True:
         began = clock()

@@ -1,7 +1,7 @@
 """The arena for external games in worker processes that nothing takes down.
 
-Tables lie in two halves, each split among the workers: while the trainer thinks about one half, all workers play the
-other. Rows are written in place in shared memory; a half costs a worker one byte in and one byte out.
+Tables lie in parts, and Steps go round: while the trainer thinks about one part, the others are played. Rows are
+written in place in shared memory; a part costs a worker one byte in and one byte out.
 
 A worker that dies, hangs or grows too large loses the games of its own tables. A process that stands by takes its place
 and the next games begin; Steps meanwhile go on without these tables.
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +29,16 @@ from maple.arena.patience import Patience, let_others_run
 from maple.arena.processes import Keeper, Watch, WorkerProcess
 from maple.arena.readers import open_readers
 from maple.arena.worker_main import ENDED
-from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Outcome, Step
 from maple.games.external.game import ExternalGame
 from maple.perf import spans
 
-__all__ = ["WorkerArena"]
+__all__ = ["Parts", "WorkerArena"]
+
+# One part, two that are each split among all workers, or one for each worker.
+Parts = Literal["whole", "halves", "workers"]
 
 GRACE_S = 0.25  # how long a Step waits for the last workers once the first is ready
 REMEMBERED = 32  # actions of each table that are reported when its worker dies
@@ -52,7 +54,7 @@ class WorkerArena:
         seed: int,
         *,
         workers: int,
-        halves: int = 2,
+        parts: Parts = "halves",
         spares: int = 2,
         first_table: int = 0,
         tables_per_deal: int = 1,
@@ -66,15 +68,15 @@ class WorkerArena:
             raise ConfigError(f"{workers} workers cannot share {tables} tables; give at most as many workers as tables")
         self.spec: GameSpec = game.spec
         self.tables, self.workers = tables, workers
-        self.halves = min(halves, tables // workers)
         self._seed, self._per_deal, self._first = seed, tables_per_deal, first_table
         self._watch, self._max_deaths = Watch(step_limit_s, memory_mb), max_deaths
         self._log, self._grace_s = log, grace_s
         self._block = SharedBlock(Board.size(game.spec, tables, workers))
         self._board = Board(self._block.buffer, game.spec, tables, workers)
         self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
-        self._ranges = _split(tables, workers, self.halves)
-        self._bounds = [(half[0][0], half[-1][1]) for half in zip(*self._ranges, strict=True)]
+        self._ranges = _split(tables, workers, parts)
+        self._crew = [[n for n, (lo, hi) in enumerate(part) if lo < hi] for part in zip(*self._ranges, strict=True)]
+        self._bounds = [(self._ranges[own[0]][n][0], self._ranges[own[-1]][n][1]) for n, own in enumerate(self._crew)]
         self._tables = [np.concatenate([np.arange(lo, hi) for lo, hi in ranges]) for ranges in self._ranges]
         self._worker_of = np.zeros(tables, np.intp)
         for worker, own in enumerate(self._tables):
@@ -83,10 +85,10 @@ class WorkerArena:
         self._control = self._board.control.reshape(-1).data
         self._all = list(range(workers))
         self._answering = self._all  # whose rows the last Step had
-        self._pending: list[set[int]] = [set() for _ in range(self.halves)]  # whose answer for a half is still to come
+        self._pending: list[set[int]] = [set() for _ in self._crew]  # whose answer for a part is still to come
         self._given = [0] * workers  # commands
-        self._ticket = [[0] * workers for _ in range(self.halves)]  # the number of the last command for a half
-        self._any_ended = [False] * self.halves
+        self._ticket = [[0] * workers for _ in self._crew]  # the number of the last command for a part
+        self._any_ended = [False] * len(self._crew)
         self._late: set[int] = set()  # whom Steps do not wait for, until they answer
         self._turn, self._begun = 0, False
         self._readers = open_readers()
@@ -96,10 +98,9 @@ class WorkerArena:
         self._died_at: dict[int, float] = {}
         self.replaced_s: list[float] = []  # from each death until its tables had their next decisions
         self._past = np.zeros((REMEMBERED, tables, game.spec.seats), np.int32)
-        self._sent = [0] * self.halves
+        self._sent = [0] * len(self._crew)
         self._patience = Patience()
         self._row_bytes = 8 * game.spec.view + 8  # of a decision in shared memory: what is seen, reward, action
-        self._crowded = workers >= available_cores()  # who looks for an answer then takes a core from whom it waits for
         self._task = self._describe_task(game)
         self._keeper = Keeper(self._start, workers, spares, self._look_after)
 
@@ -137,20 +138,20 @@ class WorkerArena:
         return bool(self._died_at)
 
     def recv(self) -> Step:
-        """The waiting decisions of the half whose turn it is, and every game that ended there."""
+        """The waiting decisions of the part whose turn it is, and every game that ended there."""
         if not self._begun:
             self._begin()
-        half = self._turn
-        late = self._pending[half]
-        if late:
-            self._await(half)
-        any_ended, self._any_ended[half] = self._any_ended[half], False
-        lo, hi = self._bounds[half]
+        while self._pending[self._turn] and not self._await(self._turn):
+            self._turn = (self._turn + 1) % len(self._crew)
+        part = self._turn
+        late, crew = self._pending[part], self._crew[part]
+        any_ended, self._any_ended[part] = self._any_ended[part], False
+        lo, hi = self._bounds[part]
         if not late:
-            self._answering = self._all
+            self._answering = crew
             step = self._ledger.read(lo, hi, any_ended)
         else:
-            self._answering = [number for number in self._all if number not in late]
+            self._answering = [number for number in crew if number not in late]
             present = np.isin(self._worker_of, self._answering)
             step = self._ledger.read(lo, hi, True, present)
         if len(step.ended.table):
@@ -160,24 +161,24 @@ class WorkerArena:
         return step
 
     def send(self, action: NDArray[Any]) -> None:
-        """Have the half of the last Step played on."""
-        half = self._turn
+        """Have the part of the last Step played on."""
+        part = self._turn
         self._ledger.answer(action)
-        lo, hi = self._bounds[half]
-        self._past[self._sent[half] % REMEMBERED, lo:hi] = self._board.action[lo:hi]
-        self._sent[half] += 1
-        code, control, given = bytes([half]), self._control, self._given
+        lo, hi = self._bounds[part]
+        self._past[self._sent[part] % REMEMBERED, lo:hi] = self._board.action[lo:hi]
+        self._sent[part] += 1
+        code, control, given = bytes([part]), self._control, self._given
         for number in self._answering:
             process = self._process[number]
             if process is None:
                 continue
             given[number] += 1
-            self._ticket[half][number] = given[number]
-            self._pending[half].add(number)
+            self._ticket[part][number] = given[number]
+            self._pending[part].add(number)
             control[number * LINE + COMMANDS] = given[number]
             with suppress(BrokenPipeError):  # the end of its answers tells the rest
                 os.write(process.commands, code)
-        self._turn = (half + 1) % self.halves
+        self._turn = (part + 1) % len(self._crew)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The games' numbers: an env itself cannot be saved."""
@@ -219,11 +220,12 @@ class WorkerArena:
     def _seat(self, number: int, process: WorkerProcess) -> None:
         """Give a slot's tables to a process, which begins their next games."""
         self._board.control[number] = 0
-        self._given[number] = self.halves  # each half's beginning counts as a command
-        self._board.control[number, COMMANDS] = self.halves
-        for half, tickets in enumerate(self._ticket):
-            tickets[number] = half + 1
-            self._pending[half].add(number)
+        own = [part for part, crew in enumerate(self._crew) if number in crew]
+        self._given[number] = len(own)  # each part's beginning counts as a command
+        self._board.control[number, COMMANDS] = len(own)
+        for ticket, part in enumerate(own, 1):
+            self._ticket[part][number] = ticket
+            self._pending[part].add(number)
         self._process[number] = process
         self._readers.register(process.answers)
         self._at_descriptor[process.answers] = number
@@ -231,47 +233,58 @@ class WorkerArena:
         slot = {"number": number, "ranges": ranges, "first_table": self._first, "tables_per_deal": self._per_deal}
         process.take(slot)
 
-    def _await(self, half: int) -> None:
-        """Wait until all workers have answered for a half; those that are late stay out once others are ready."""
-        pending, began = self._pending[half], time.perf_counter()
-        if not self._has_enough(half):
+    def _await(self, part: int) -> bool:
+        """Wait until all workers have answered for a part; those that are late stay out once others are ready.
+
+        False where they are all late and another part is ready.
+        """
+        pending, began = self._pending[part], time.perf_counter()
+        if not self._has_enough(part):
             with spans.span(spans.IDLE):
-                self._wait(half)
+                self._wait(part)
         self._patience.waited(time.perf_counter() - began)
         if pending:
             self._look(0)
-            self._sleep_until_enough(pending)  # a look may have found a worker dead that was ready
+            self._sleep_until_enough(part)  # a look may have found a worker dead that was ready
+        return len(pending) < len(self._crew[part])
 
-    def _wait(self, half: int) -> None:
+    def _wait(self, part: int) -> None:
         """Watch for answers as long as they usually take, then sleep."""
-        if self._crowded:
-            self._look(0.02)
         until = time.perf_counter() + self._patience.limit_s()
-        while not self._has_enough(half):
+        while not self._has_enough(part):
             if time.perf_counter() > until:
-                self._sleep_until_enough(self._pending[half])
+                self._sleep_until_enough(part)
                 return
             let_others_run()
 
-    def _has_enough(self, half: int) -> bool:
-        """Take the answers that are there, by the workers' counters; whether a Step can be made."""
-        pending, ticket, control = self._pending[half], self._ticket[half], self._control
+    def _has_enough(self, part: int) -> bool:
+        """Take the answers that are there, by the workers' counters; whether there is enough."""
+        pending, ticket, control = self._pending[part], self._ticket[part], self._control
         for number in tuple(pending):
             if control[number * LINE + DONE] >= ticket[number]:
                 self._collect(number)
-        return self._enough(pending)
+        return not pending or self._enough(part)
 
-    def _enough(self, pending: set[int]) -> bool:
-        """Whether a Step can be made: somebody is ready, and those that are not were late before."""
-        return not pending or (len(pending) < self.workers and pending <= self._late)
+    def _enough(self, part: int) -> bool:
+        """Whether nobody is waited for: somebody is ready, here or in another part, and those here were late before."""
+        pending = self._pending[part]
+        return not pending or (pending <= self._late and self._anybody(part))
 
-    def _sleep_until_enough(self, pending: set[int]) -> None:
+    def _anybody(self, part: int) -> bool:
+        """Whether somebody is ready: in this part, or if it is all one worker's in any other."""
+        crew = self._crew[part]
+        if len(self._pending[part]) < len(crew):
+            return True
+        others = zip(self._pending, self._crew, strict=True)
+        return len(crew) < self.workers and any(len(pending) < len(own) for pending, own in others)
+
+    def _sleep_until_enough(self, part: int) -> None:
         first, clock = 0.0, time.perf_counter
-        while not self._enough(pending):
+        while not self._enough(part):
             self._look(0.02)
-            first = first or (clock() if len(pending) < self.workers else 0.0)
+            first = first or (clock() if self._anybody(part) else 0.0)
             if first and clock() - first > self._grace_s:
-                self._late |= pending
+                self._late |= self._pending[part]
 
     def _look(self, wait_s: float) -> None:
         """Take the answers that have come, or come within a moment; fill places that are free."""
@@ -291,12 +304,12 @@ class WorkerArena:
         elif code == FATAL:
             raise GameError(process.last_words())
         else:
-            half = code[0] & ~ENDED
-            self._pending[half].discard(number)
+            part = code[0] & ~ENDED
+            self._pending[part].discard(number)
             self._late.discard(number)
             if number in self._died_at:
                 self.replaced_s.append(time.perf_counter() - self._died_at.pop(number))
-            self._any_ended[half] |= code[0] >= ENDED
+            self._any_ended[part] |= code[0] >= ENDED
 
     def _bury(self, number: int, process: WorkerProcess) -> None:
         """A worker is dead: its games are lost, its place is free."""
@@ -306,8 +319,8 @@ class WorkerArena:
         self._readers.unregister(process.answers)
         process.close()
         self._process[number] = None
-        for pending in self._pending:
-            pending.add(number)
+        for pending, crew in zip(self._pending, self._crew, strict=True):
+            pending.update({number} & set(crew))
         if isfinite(self._grace_s):
             self._late.add(number)  # nobody waits for its successor
         self._ledger.lose(self._tables[number])
@@ -335,8 +348,8 @@ class WorkerArena:
         at = int(self._board.control[number, AT])
         game = int(self._board.game[at])
         seed = env_seed(self._seed, (self._first + at) // self._per_deal, game)
-        half = next(h for h, (lo, hi) in enumerate(self._bounds) if lo <= at < hi)
-        sent, made = self._sent[half], int(self._ledger.decision[at].max())
+        part = next(n for n, (lo, hi) in enumerate(self._bounds) if lo <= at < hi)
+        sent, made = self._sent[part], int(self._ledger.decision[at].max())
         count = min(made, sent, REMEMBERED)
         actions = [self._past[k % REMEMBERED, at].tolist() for k in range(sent - count, sent)]
         plain = [row[0] for row in actions] if self.spec.seats == 1 else [row for row in actions if HOLD not in row]
@@ -355,11 +368,14 @@ class WorkerArena:
                 self._watch.look(number, process, busy, (int(control[AT]), int(control[DONE])))
 
 
-def _split(tables: int, workers: int, halves: int) -> list[list[tuple[int, int]]]:
-    """For each worker its range of tables in each half."""
-    half_bounds = [tables * half // halves for half in range(halves + 1)]
+def _split(tables: int, workers: int, parts: Parts) -> list[list[tuple[int, int]]]:
+    """For each worker its range of tables in each part, an empty one where it has none."""
+    if parts == "workers":
+        own = [(tables * n // workers, tables * (n + 1) // workers) for n in range(workers)]
+        return [[own[n] if n == part else (0, 0) for part in range(workers)] for n in range(workers)]
+    count = min(2 if parts == "halves" else 1, tables // workers)
     ranges: list[list[tuple[int, int]]] = [[] for _ in range(workers)]
-    for begin, end in pairwise(half_bounds):
+    for begin, end in pairwise(tables * part // count for part in range(count + 1)):
         cuts = [begin + (end - begin) * worker // workers for worker in range(workers + 1)]
         for worker in range(workers):
             ranges[worker].append((cuts[worker], cuts[worker + 1]))
