@@ -92,7 +92,15 @@ def test_balance_prints_its_table(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["overall"]["games"] == 8
     assert [row["against"] for row in found["opponents"]] == ["random", "charger", "greedy", "racer", "tactician"]
-    assert set(found["verdicts"]) >= {"sides_even", "first_player_even", "games_have_kills"}
+    assert set(found["verdicts"]) >= {
+        "sides_even",
+        "first_player_even",
+        "games_have_kills",
+        "objectives_and_fighting_decide",
+    }
+    alone = found["overall"]["objectives_alone"], found["overall"]["kills_alone"]
+    ahead = found["overall"]["winner_ahead_on_objectives"], found["overall"]["winner_ahead_on_kills"]
+    assert ahead[0] - alone[0] == pytest.approx(ahead[1] - alone[1])  # ahead on both
 
 
 def test_a_run_is_trained_and_judged_against_each_opponent(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ their options, which decision each is of (`decision`) and, where it points at en
 
 from __future__ import annotations
 
+import logging
 import warnings
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -270,6 +271,7 @@ def export_onnx(agent: Agent, path: Path) -> Exported:
     counted = {name: "options" if plan.options is not None and name in PER_OPTION else "rows" for name in plan.given}
     shapes: list[Any] = [{0: dims[counted[name]]} for name in plan.given]
     part = path.with_name(path.name + ".part")
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it tells of libraries that nobody asked for
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
