@@ -71,6 +71,7 @@ def test_games_and_doctor_speak_json() -> None:
         (["train", "ofc", "--set", "game.seats=5"], "game.seats = 5 cannot be used"),
         (["train", "ofc", "--set", "algoo=ppo"], "there is no setting 'algoo'"),
         (["train", "ofc", "--opponents", "self:0.5,nobody:0.5"], "there is no 'nobody'"),
+        (["train", "ofc", "--opponents", "self:-1"], "--opponents self:-1: weights are positive numbers"),
         (["train", "ofc", "--steps", "0"], "steps = 0 cannot be used"),
         (["eval", "never-trained"], "there is no run 'never-trained'"),
         (["bench", "train", "ofc", "--peer", "sb4"], "there is no peer 'sb4'"),

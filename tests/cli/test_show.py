@@ -17,11 +17,17 @@ def test_show_prints_frames_and_writes_a_picture_and_a_record(tmp_path: Path) ->
     done = maple("show", "wargame", *arguments, "--svg", svg, "--record", record)
     assert done.returncode == 0, done.stderr
     assert "round 1, command phase" in done.stdout
-    assert "dice:" in done.stdout
+    assert "objectives: " in done.stdout
+    told = [line for line in done.stdout.splitlines() if " dice, " in line]
+    shots = [line for line in done.stdout.splitlines() if "→" in line and "shoots at" in line]
+    assert len(told) >= len(shots) > 0  # each shot's dice, and those of squads that had no choice
+    assert " VP" in done.stdout.split("── decision")[-1]
     assert "greedy against random: the first side wins, " in done.stdout
     assert "the rounds are over in round 2" in done.stdout
     root = ET.fromstring(svg.read_text())
     assert len(root.findall(".//{http://www.w3.org/2000/svg}rect")) > 330
+    last = done.stdout.split("→ ")[-1].split("\n\n")[0].splitlines()
+    assert {line.strip() for line in last} <= set(root.itertext())  # what is done and what comes of it
     again = maple("show", "wargame", "--replay", record, "--json")
     assert again.returncode == 0, again.stderr
     told = json.loads(again.stdout)
@@ -86,7 +92,15 @@ def test_balance_prints_its_table(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["overall"]["games"] == 8
     assert [row["against"] for row in found["opponents"]] == ["random", "charger", "greedy", "racer", "tactician"]
-    assert set(found["verdicts"]) >= {"sides_even", "first_player_even", "games_have_kills"}
+    assert set(found["verdicts"]) >= {
+        "sides_even",
+        "first_player_even",
+        "games_have_kills",
+        "objectives_and_fighting_decide",
+    }
+    alone = found["overall"]["objectives_alone"], found["overall"]["kills_alone"]
+    ahead = found["overall"]["winner_ahead_on_objectives"], found["overall"]["winner_ahead_on_kills"]
+    assert ahead[0] - alone[0] == pytest.approx(ahead[1] - alone[1])  # ahead on both
 
 
 def test_a_run_is_trained_and_judged_against_each_opponent(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ RECIPE = DqnRecipe(
     huber=0.7,
     max_grad_norm=10.0,
 )
+# A shift of all options' advantages changes nothing: that gradient is but rounding, and with this eps so is its step.
+STEADY = "optimizer.eps=0.001"
 HEADS = [
     ["dqn.policy=index", "dqn.dueling=false"],
     ["dqn.policy=index", "dqn.dueling=true", "net.activation=tanh"],
@@ -121,10 +123,13 @@ def test_quantile_loss_by_hand() -> None:
     assert float(dqn_loss(*map(torch.tensor, (taken, goal, weight)), 0.7)) == pytest.approx(total)
 
 
-def _learned(team: Team, settings: list[str], recipe: DqnRecipe, prefetch: bool = False) -> list[NDArray[np.float64]]:
+def _learned(
+    team: Team, settings: list[str], recipe: DqnRecipe, prefetch: bool = False, shown: float = 0.0
+) -> list[NDArray[np.float64]]:
     """Figures, weights, the target's weights and priorities after a round."""
     trainer = _trainer(team, *settings)
     pupil, replay, ahead = _pupil(trainer), _replay(trainer), Ahead[Lesson](prefetch)
+    replay.shown[:] = np.random.default_rng(2).random(len(replay.shown)) < shown
     try:
         figures = dqn_round(pupil, replay, ahead, recipe, 5, 3)
     finally:
@@ -143,10 +148,13 @@ def _learned(team: Team, settings: list[str], recipe: DqnRecipe, prefetch: bool 
         (["dqn.dueling=true", "net.hidden=[16, 12, 9]"], {"target_every": 1}),
     ],
 )
+@pytest.mark.parametrize("policy", ["index", "options"])
 def test_kernels_learn_as_torch_does(
-    settings: list[str], changes: dict[str, float], team: Team, monkeypatch: pytest.MonkeyPatch
+    settings: list[str], changes: dict[str, float], policy: str, team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe, settings = replace(RECIPE, **changes), ["dqn.policy=index", *settings]  # type: ignore[arg-type]
+    recipe, settings = replace(RECIPE, **changes), [f"dqn.policy={policy}", *settings]  # type: ignore[arg-type]
+    if policy == "options":
+        settings += [STEADY]
     fast = _learned(team, settings, recipe)
     with monkeypatch.context() as patch:
         patch.setattr(FlatWeights, "on_cpu", property(lambda _: False))
@@ -154,6 +162,20 @@ def test_kernels_learn_as_torch_does(
     for one, other in zip(fast, slow, strict=True):
         assert np.allclose(one, other, rtol=2e-3, atol=5e-5)
     assert (fast[3] != 1.0).sum() > 100
+
+
+@pytest.mark.parametrize(("dueling", "double", "shown"), [(True, True, 0.5), (False, True, 0.5), (False, False, 1.0)])
+def test_kernels_copy_options_as_torch_does(
+    dueling: bool, double: bool, shown: float, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(RECIPE, double=double, margin=0.3)
+    settings = ["dqn.policy=options", f"dqn.dueling={str(dueling).lower()}", STEADY]
+    fast = _learned(team, settings, recipe, shown=shown)
+    with monkeypatch.context() as patch:
+        patch.setattr(FlatWeights, "on_cpu", property(lambda _: False))
+        slow = _learned(team, settings, recipe, shown=shown)
+    for one, other in zip(fast, slow, strict=True):
+        assert np.allclose(one, other, rtol=2e-3, atol=5e-5)
 
 
 @pytest.mark.parametrize("policy", ["index", "options"])

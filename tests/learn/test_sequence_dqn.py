@@ -17,7 +17,7 @@ from maple.learn.ahead import Ahead
 from maple.learn.dqn import DqnRecipe, dqn_loss
 from maple.learn.replay import Replay
 from maple.learn.sequence_dqn import sequence_round
-from maple.nets.sequence_q import SequenceQ
+from maple.nets.sequence_q import RecurrentQ
 from maple.training.build import build_trainer
 from maple.training.learners import DqnLearner
 
@@ -54,7 +54,7 @@ def _learner(team: Team, name: str, *settings: str) -> DqnLearner:
     return learner
 
 
-def _walked(net: SequenceQ, replay: Replay, head: int, burn_in: int) -> dict[int, tuple[Tensor, NDArray[np.bool_]]]:
+def _walked(net: RecurrentQ, replay: Replay, head: int, burn_in: int) -> dict[int, tuple[Tensor, NDArray[np.bool_]]]:
     """The values (A, atoms) and the mask of every row from a segment's first on, one at a time; by row."""
     chains = replay.chains
     assert chains is not None
@@ -63,7 +63,7 @@ def _walked(net: SequenceQ, replay: Replay, head: int, burn_in: int) -> dict[int
         back.insert(0, int(chains.previous[back[0]] % replay.capacity))
     state, found, row = torch.from_numpy(chains.state[back[0]][None]), {}, back[0]
     while True:
-        observation, mask = net.seen.observation(replay.view[row : row + 1])
+        observation, mask = net.read(replay.view[row : row + 1])
         if row in back[:-1]:
             with torch.no_grad():
                 values, state = net(observation, mask, state)
@@ -75,14 +75,14 @@ def _walked(net: SequenceQ, replay: Replay, head: int, burn_in: int) -> dict[int
             following = int(replay.beyond[row])  # the last sight of a game that was cut off
             if following in found:
                 return found
-            observation, mask = net.seen.observation(replay.view[following : following + 1])
+            observation, mask = net.read(replay.view[following : following + 1])
             found[following] = (net(observation, mask, state)[0][0], mask[0])
             return found
         row = following
 
 
 def _one_by_one(
-    learner: DqnLearner, net: SequenceQ, heads: NDArray[np.int64], weights: NDArray[np.float32], double: bool
+    learner: DqnLearner, net: RecurrentQ, heads: NDArray[np.int64], weights: NDArray[np.float32], double: bool
 ) -> dict[int, float]:
     """The gradient of the same loss, into `net`; returns the priority error of each segment by its first row."""
     replay, target = learner.memory, learner._pupil.target
@@ -128,12 +128,15 @@ def _one_by_one(
         ),
         (WALK, ["workers.count=0", "net.core=lstm", "dqn.segment=4", "dqn.burn_in=3", "dqn.n_step=3", "env.limit=6"]),
         ("wargame", ["net.attention=true", "dqn.n_step=2", "opponents=self"]),
+        ("ofc", ["dqn.policy=options", "net.core=lstm", "dqn.segment=3", "dqn.burn_in=2", "dqn.dueling=true"]),
+        ("ofc", ["dqn.policy=options", "net.core=gru", "dqn.segment=2", "dqn.quantiles=3", "net.attention=true"]),
+        ("wargame", ["dqn.policy=options", "net.core=gru", "net.attention=true", "dqn.n_step=2", "opponents=self"]),
     ],
 )
 def test_the_gradient_of_segments_is_that_of_single_decisions(name: str, settings: list[str], team: Team) -> None:
     learner = _learner(team, name, *settings)
     replay, net, seen = learner.memory, learner.policy, learner.policy.seen
-    assert isinstance(net, SequenceQ)
+    assert isinstance(net, RecurrentQ)
     assert replay.chains is not None
     double = "dqn.double=false" not in settings
     slow = deepcopy(net, {id(seen): seen, id(seen.team): seen.team})

@@ -27,6 +27,7 @@ KINDS = {
     "lstm": ["algo=ppo", "ppo.policy=index", "net.core=lstm", "net.core_width=10"],
     "gru": ["algo=ppo", "ppo.policy=index", "net.core=gru", "net.activation=tanh"],
     "q that remembers": ["algo=dqn", "dqn.policy=index", "net.core=gru", "dqn.quantiles=2"],
+    "q of options that remembers": ["algo=dqn", "dqn.policy=options", "net.core=gru", "dqn.quantiles=2"],
     "options that remember": ["algo=ppo", "ppo.policy=options", "net.core=lstm", "net.core_width=10"],
     "indices": ["algo=ppo", "ppo.policy=index", "net.activation=tanh"],
 }
@@ -35,10 +36,11 @@ KINDS = {
 WARGAME = {
     "attention": ["ppo.policy=index"],
     "q with attention and memory": ["algo=dqn", "dqn.policy=index", "net.core=lstm"],
+    "q of options, attention and memory": ["algo=dqn", "dqn.policy=options", "net.core=lstm"],
     "options and attention": ["ppo.policy=options"],
     "options, attention and memory": ["ppo.policy=options", "net.core=gru"],
 }
-FEW = {"options that remember", "options and attention", "options, attention and memory"}
+FEW = {kind for kind in (*KINDS, *WARGAME) if "options" in kind and ("remember" in kind or "attention" in kind)}
 
 
 @contextmanager

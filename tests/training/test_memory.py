@@ -160,7 +160,13 @@ FEW = ["dqn.minibatch=32", "dqn.updates_per_step=1", "dqn.capacity=2000", "dqn.w
 
 
 @pytest.mark.parametrize(
-    "kind", [[*OFC, "ppo.burn_in=2"], ["ppo.policy=options", *OFC[:1], *OFC[2:]], FROM_REPLAY + FEW]
+    "kind",
+    [
+        [*OFC, "ppo.burn_in=2"],
+        ["ppo.policy=options", *OFC[:1], *OFC[2:]],
+        FROM_REPLAY + FEW,
+        [*FROM_REPLAY, *FEW, "dqn.policy=options"],
+    ],
 )
 def test_a_run_that_stopped_ends_like_one_that_did_not(kind: list[str], tmp_path: Path) -> None:
     config = load_config("ofc", settings=[*PAST, *kind, "threads=1", "steps=4000", "probe_every_s=0", "evaluate=false"])
@@ -225,7 +231,6 @@ def test_an_agent_plays_an_envs_games_as_it_plays_an_arenas(tmp_path: Path, team
     ("settings", "sentence"),
     [
         (["algo=afterstate", "net.core=lstm"], "net.core=lstm is not for after-state values; use --algo ppo"),
-        (["algo=dqn", "net.core=gru"], "net.core=gru needs DQN over indices: use --set dqn.policy=index"),
         (["algo=ppo", "ppo.policy=index", "net.core=gru", "ppo.augment=true"], "turn it or net.core=gru off"),
     ],
 )

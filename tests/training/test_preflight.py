@@ -13,7 +13,7 @@ from maple.core.threads import Team
 from maple.games import make_game
 from maple.learn.replay import Replay
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
-from maple.nets.sequence_q import SequenceQ
+from maple.nets.sequence_q import RecurrentQ
 from maple.training.build import build_trainer, trainer_state
 from maple.training.learners import weights_of
 from maple.training.preflight import check_memory, estimate
@@ -27,6 +27,7 @@ KINDS = [
     ["algo=ppo", "ppo.policy=options", "net.core=lstm"],
     ["algo=dqn", "dqn.policy=options"],
     ["algo=dqn", "dqn.policy=index", "net.core=lstm"],
+    ["algo=dqn", "dqn.policy=options", "dqn.dueling=true", "net.core=gru"],
     ["algo=dqn", "dqn.policy=index", "dqn.quantiles=7", "dqn.exploration=noisy"],
 ]
 
@@ -42,7 +43,7 @@ def test_the_estimate_is_near_what_is_allocated(settings: list[str], team: Team)
     memory = sum(array.nbytes for array in held.values() if isinstance(array, np.ndarray))
     assert need.memory == pytest.approx(memory, rel=0.05)
     net = trainer.learner.policy
-    width = net.state_width if isinstance(net, SequencePolicy | OptionSequencePolicy | SequenceQ) else 0
+    width = net.state_width if isinstance(net, SequencePolicy | OptionSequencePolicy | RecurrentQ) else 0
     recalled = 2048 * game.spec.seats * 4 * width
     tables = recalled + sum(array.nbytes for array in trainer.arena.state().values())
     assert need.tables == pytest.approx(tables, rel=0.3)

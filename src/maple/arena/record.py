@@ -45,10 +45,16 @@ class GameRecord:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A waiting decision; `table` is all there is to know of it."""
+    """A decision and what was chosen; `table` is all there is to know of it, `after` what came of it.
 
-    step: Step
+    After the last action of a game, `after` is the table of the next one.
+    """
+
+    seat: int
+    view: NDArray[np.uint64]
+    action: int
     table: Any
+    after: Any
 
 
 def _one_table(game: Game, seed: int, table: int, team: Team) -> NativeArena:
@@ -82,8 +88,8 @@ def record_game(
             arena.send(action)
 
 
-def replay(record: GameRecord) -> Iterator[tuple[Moment, int]]:
-    """Every decision of a recorded game with the action that was taken; an ending that differs is an error."""
+def replay(record: GameRecord) -> Iterator[Moment]:
+    """Every decision of a recorded game; an ending that differs is an error."""
     game = make_game(record.game, record.settings)
     with Team(1) as team, _one_table(game, record.seed, record.table, team) as arena:
         for number, action in enumerate(record.actions):
@@ -92,8 +98,9 @@ def replay(record: GameRecord) -> Iterator[tuple[Moment, int]]:
                 raise GameError(
                     f"action {number} of the record, {action}, cannot be played here; it was made by other rules"
                 )
-            yield Moment(step, _state(arena)), action
+            seat, view, table = int(step.keys.seat[0]), step.view[0].copy(), _state(arena)
             arena.send(np.array([action], np.int32))
+            yield Moment(seat, view, action, table, _state(arena))
         step = arena.recv()
         if not len(step.ended.table) or _end(step) != record.end:
             raise GameError("the record ends otherwise than the game does here; it was made by other rules")

@@ -17,7 +17,8 @@ from maple.training.evaluate import bot_player, evaluate, play_all
 
 __all__ = ["bench_balance"]
 
-LIMITS = {"side": 0.55, "first_player": 0.55, "no_kill": 0.10, "step": 0.55}
+# Of the games that objectives alone, or fighting alone, turned against the other: in most, the winner is ahead on both.
+LIMITS = {"side": 0.55, "first_player": 0.55, "no_kill": 0.10, "step": 0.55, "decides": 0.05}
 
 
 def _share(rows: NDArray[np.bool_]) -> float:
@@ -39,6 +40,8 @@ def _of_games(figures: NDArray[Any]) -> dict[str, float]:
         "wipe_outs": _share(figures["end_reason"] == 1),
         "winner_ahead_on_objectives": _share(ahead_on_objectives),
         "winner_ahead_on_kills": _share(ahead_on_kills),
+        "objectives_alone": _share(ahead_on_objectives & ~ahead_on_kills),
+        "kills_alone": _share(ahead_on_kills & ~ahead_on_objectives),
         "vp_from_objectives": float(figures["scored"].sum() / max(1, figures["vp"].sum())),
         "length": float(figures["length"].sum() / max(1, len(figures))),
     }
@@ -52,6 +55,7 @@ def _verdicts(overall: dict[str, float], steps: list[dict[str, Any]]) -> dict[st
         "sides_even": even(overall["first_side_wins"], LIMITS["side"]),
         "first_player_even": even(overall["first_player_wins"], LIMITS["first_player"]),
         "games_have_kills": overall["no_kill"] < LIMITS["no_kill"],
+        "objectives_and_fighting_decide": min(overall["objectives_alone"], overall["kills_alone"]) >= LIMITS["decides"],
         "each_opponent_beats_the_one_before": all(step["win_rate"] >= LIMITS["step"] for step in steps),
     }
 

@@ -21,6 +21,8 @@ COLUMNS = {
     "wipe_outs": "wipe-outs",
     "winner_ahead_on_objectives": "winner ahead on objectives",
     "winner_ahead_on_kills": "on kills",
+    "objectives_alone": "on objectives alone",
+    "kills_alone": "on kills alone",
     "vp_from_objectives": "VP from objectives",
 }
 

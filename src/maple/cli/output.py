@@ -13,8 +13,9 @@ from rich.table import Table
 
 __all__ = ["notes", "print_json", "print_table", "results", "warn"]
 
-results = Console(highlight=False)
-notes = Console(stderr=True, highlight=False)
+# without emoji: a weight such as `self:-1:` would be shown as a thumb
+results = Console(highlight=False, emoji=False)
+notes = Console(stderr=True, highlight=False, emoji=False)
 
 
 def warn(sentence: str) -> None:

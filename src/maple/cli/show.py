@@ -33,15 +33,16 @@ def _players(game: Game, text: str | None, runs_dir: Path | None) -> list[Any]:
     return [(name, find_player(name, game, runs_dir, team, "--players")) for name in names]
 
 
-def _frame(game: Game, moment: Moment, action: int, number: int) -> str:
-    """A decision and what was chosen, as text."""
+def _frame(game: Game, moment: Moment, number: int) -> str:
+    """A decision, what was chosen and what came of it, as text."""
     from maple.games.contract import Readable, Watchable
 
-    head = f"── decision {number}, seat {int(moment.step.keys.seat[0])} "
+    head = f"── decision {number}, seat {moment.seat} "
     if isinstance(game, Watchable):
-        return f"{head.ljust(60, '─')}\n{game.frame(moment.table)}\n→ {game.say(moment.table, action)}\n"
+        chosen = [game.say(moment.table, moment.action), *game.tell(moment.table, moment.action, moment.after)]
+        return "\n".join([head.ljust(60, "─"), game.frame(moment.table), "→ " + "\n  ".join(chosen), ""])
     assert isinstance(game, Readable)
-    return f"{head.ljust(60, '─')}\n{game.show(moment.step.view[0])}\n→ action {action}\n"
+    return f"{head.ljust(60, '─')}\n{game.show(moment.view)}\n→ action {moment.action}\n"
 
 
 def _drawn(game: Game, moment: Moment) -> str:
@@ -49,7 +50,7 @@ def _drawn(game: Game, moment: Moment) -> str:
 
     if not isinstance(game, Watchable):
         raise GameError(f"{game.spec.name} has no pictures; leave --svg out and read the frames")
-    return game.picture(moment.table)
+    return game.picture(moment.table, moment.action, moment.after)
 
 
 def _record(
@@ -137,9 +138,9 @@ def show(
     if frame is not None and frame >= len(played.actions):
         raise ConfigError(f"--frame {frame}: the game has {len(played.actions)} decisions, counted from 0")
     rules, chosen = make_game(played.game, played.settings), frame if frame is not None else len(played.actions) - 1
-    for number, (moment, action) in enumerate(play_again(played)):
+    for number, moment in enumerate(play_again(played)):
         if not json and (frame is None or number == frame):
-            results.print(_frame(rules, moment, action, number), markup=False, soft_wrap=True)
+            results.print(_frame(rules, moment, number), markup=False, soft_wrap=True)
         if svg is not None and number == chosen:
             write_atomically(svg, _drawn(rules, moment), "--svg")
     if record is not None:

@@ -113,6 +113,20 @@ def game_settings(name: str) -> type[BaseModel]:
     return getattr(import_module(place.module), place.settings)  # type: ignore[no-any-return]
 
 
+def _place(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[list[str], list[str]]:
+    """The keys of a mistake as a user writes them, and those that are allowed where the last of them stands."""
+    from pydantic import BaseModel
+
+    path, at = [str(loc[0])], model
+    for part in loc[1:]:
+        inner = at.model_fields[path[-1]].annotation if path[-1] in at.model_fields else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break
+        at = inner
+        path.append(str(part))
+    return path, list(at.model_fields)
+
+
 def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
     """The rules of a game with these options."""
     from pydantic import ValidationError
@@ -122,9 +136,12 @@ def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
         settings = model.model_validate(dict(options or {}))
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"][:1])
+        path, known = _place(model, first["loc"])
+        key = ".".join(path)
         if first["type"] == "extra_forbidden":
-            raise GameError(f"{name} has no option {key!r}; {nearest(key, model.model_fields)}") from None
-        raise GameError(f"game.{key} = {first['input']!r} cannot be used: {first['msg'].lower()}") from None
+            raise GameError(f"{name} has no option {key!r}; {nearest(path[-1], known)}") from None
+        own = first["type"] == "value_error"
+        reason = first["msg"].removeprefix("Value error, ") if own else first["msg"].lower()
+        raise GameError(f"game.{key} = {first['input']!r} cannot be used: {reason}") from None
     maker = getattr(import_module(place.module), place.game)
     return maker(settings) if name in GAMES else maker(name, settings)  # type: ignore[no-any-return]

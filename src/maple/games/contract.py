@@ -97,8 +97,11 @@ class Watchable(Protocol):
     def say(self, table: Any, action: int) -> str:
         """What an action at that table means."""
 
-    def picture(self, table: Any) -> str:
-        """A table's record as an SVG."""
+    def tell(self, table: Any, action: int, after: Any) -> list[str]:
+        """What came of an action, a line each, from the table before and after it: dice that were thrown."""
+
+    def picture(self, table: Any, action: int, after: Any) -> str:
+        """A table's record as an SVG, with the action that was chosen there and what came of it."""
 
     def ending(self, end: dict[str, Any]) -> str:
         """How a game ended, from its figures, in a line."""

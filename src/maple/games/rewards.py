@@ -30,7 +30,11 @@ class Component(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _weight_alone(cls, value: Any) -> Any:
-        return {"weight": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return {"weight": value}
+        if not isinstance(value, dict | Component):
+            raise ValueError("write a weight, or {weight: W, every: K}")
+        return value
 
 
 @kernel

@@ -20,8 +20,10 @@ from torch import Tensor, nn
 
 from maple.learn.ahead import Ahead
 from maple.learn.descent import Descent, LossOfRows
+from maple.learn.option_share import OptionShare
 from maple.learn.q_gradient import FIGURES, q_steps
 from maple.learn.replay import Drawn, Replay
+from maple.nets.accelerate import is_compiled
 from maple.nets.flat import FlatWeights
 from maple.nets.noisy import NoisyLinear, renew_noise
 from maple.nets.q import IndexQ, OptionQ
@@ -83,8 +85,12 @@ class Pupil(Generic[Q]):
     @property
     def by_kernel(self) -> bool:
         """Whether there is a kernel for this network."""
-        plain = isinstance(self.net, IndexQ) and self.net.atoms == 1 and not _is_noisy(self.net)
-        return plain and self.descent.flat.on_cpu
+        net = self.net
+        if not isinstance(net, IndexQ | OptionQ) or net.atoms > 1 or _is_noisy(net):
+            return False
+        if isinstance(net, IndexQ):
+            return self.descent.flat.on_cpu
+        return self.descent.in_kernels and not is_compiled(net.advantage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +177,12 @@ def dqn_round(
     pupil: Pupil[QNet], replay: Replay, ahead: Ahead[Lesson], recipe: DqnRecipe, seed: int, number: int
 ) -> dict[str, float]:
     """Updates number, number + 1, …; returns their mean figures."""
-    by_kernel = pupil.by_kernel and not replay.shown.any()
-    learn = _by_kernel(pupil, recipe) if by_kernel else _by_autograd(pupil, recipe, seed)
+    if pupil.by_kernel and isinstance(pupil.net, OptionQ):
+        learn = _by_options(pupil, pupil.net, recipe)
+    elif pupil.by_kernel and not replay.shown.any():
+        learn = _by_kernel(pupil, recipe)
+    else:
+        learn = _by_autograd(pupil, recipe, seed)
     make = partial(_make, pupil.net, replay, recipe, seed)
     return follow(Course(make, learn, lambda lesson: lesson[0].row), replay, ahead, recipe, number)
 
@@ -234,8 +244,26 @@ def _by_kernel(pupil: Pupil[QNet], recipe: DqnRecipe) -> Learn:
     return learn
 
 
+def _by_options(pupil: Pupil[QNet], net: OptionQ, recipe: DqnRecipe) -> Learn:
+    """A minibatch at a time in kernels, a share a thread; options are described when they are needed."""
+    descent = pupil.descent
+    values = np.array([recipe.huber, 1 / recipe.minibatch, recipe.margin], np.float32)
+    share = OptionShare.of(net, descent.flat, pupil.target_weights, recipe.double, values)
+
+    def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        drawn, sums = lesson[0], np.zeros(len(FIGURES))
+        error = np.empty(len(drawn.row), np.float32)
+        for k in range(len(error) // recipe.minibatch):
+            rows = np.arange(k * recipe.minibatch, (k + 1) * recipe.minibatch)
+            sums += descent.by_share(rows, partial(share.add, drawn, error), recipe.max_grad_norm) / len(rows)
+            _move_target(pupil, recipe, number + k)
+        return sums, error
+
+    return learn
+
+
 def _by_autograd(pupil: Pupil[QNet], recipe: DqnRecipe, seed: int) -> Learn:
-    """The same in torch, a minibatch at a time; also for options, distributions and noise."""
+    """The same in torch, a minibatch at a time; also for distributions, noise and what is copied by index."""
 
     def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         error = np.empty(len(lesson[0].row), np.float32)
@@ -262,10 +290,15 @@ def torch_step(
     renew_noise(pupil.net, seed, 3 * number)
     renew_noise(pupil.target, seed, 3 * number + 1)
     found = pupil.descent.by_autograd(rows, loss_of, recipe.max_grad_norm, worth)
+    _move_target(pupil, recipe, number)
+    return np.array([found[name] for name in FIGURES])
+
+
+def _move_target(pupil: Pupil[Q], recipe: DqnRecipe, number: int) -> None:
+    """The target's own step after update `number`, if one is due."""
     if (number + 1) % recipe.target_every == 0:
         with torch.no_grad(), span("optimizer_step"):
             pupil.target_weights.vector.lerp_(pupil.descent.flat.vector, recipe.tau)
-    return np.array([found[name] for name in FIGURES])
 
 
 def _loss(

@@ -13,7 +13,7 @@ from maple.learn.index_gradient import FIGURES, policy_flow, soften, value_flow
 from maple.nets.dense import RELU, deactivate, stage, tower_backward, tower_forward, turn
 from maple.nets.sparse import spread_features, spread_row, sum_features, sum_options
 
-__all__ = ["FAINT", "add_option_gradient"]
+__all__ = ["BLOCK", "FAINT", "add_option_gradient", "first_layer", "keep_flowing", "spread_kept"]
 
 BLOCK = 128  # options, or decisions, at a time
 FAINT = 1e-4  # probability of options whose gradient is left out: below this, it is nothing beside the others'
@@ -22,7 +22,7 @@ _0 = np.float32(0)
 
 
 @fast_kernel
-def _first(vector, first):
+def first_layer(vector, first):
     """A first layer's weight and bias in a flat vector."""
     features, width = first[2], first[3]
     return vector[first[0] : first[0] + features * width].reshape(features, width), vector[first[1] : first[1] + width]
@@ -51,7 +51,7 @@ def _judge(offset, action, lo, hi, logits, known, recipe, flow, figures):
 
 
 @fast_kernel
-def _keep(tower, rows, values, flows, which, kept):
+def keep_flowing(tower, rows, values, flows, which, kept):
     """Take along only the rows whose gradient is not zero. Writes which, kept (values, flows); returns how many."""
     count, layers = 0, tower.shape[0]
     flow = stage(flows, tower, layers, rows)
@@ -69,7 +69,7 @@ def _keep(tower, rows, values, flows, which, kept):
 
 
 @fast_kernel
-def _spread(options, lo, hi, which, count, x, dx, into, bias):
+def spread_kept(options, lo, hi, which, count, x, dx, into, bias):
     """The gradient of the first layer, for the options that were kept. Writes into, bias."""
     offset, shared, shared_length, part, part_length, option_part = options
     width = into.shape[1]
@@ -94,7 +94,7 @@ def _actor(weights, turned, plan, options, action, known, recipe, gradient, figu
     """All decisions through the actor and back; the cycles of each way. Writes gradient, figures."""
     first, tower, _, _, max_parts = plan
     offset, layers, forward, backward = options[0], tower.shape[0], 0, 0
-    (below, bias), (below_grad, bias_grad) = _first(weights, first), _first(gradient, first)
+    (below, bias), (below_grad, bias_grad) = first_layer(weights, first), first_layer(gradient, first)
     most = BLOCK
     for i in range(len(offset) - 1):
         most = max(most, offset[i + 1] - offset[i])
@@ -112,10 +112,10 @@ def _actor(weights, turned, plan, options, action, known, recipe, gradient, figu
         logits, flow = stage(values, tower, layers, n), stage(flows, tower, layers, n)
         _judge(offset, action, lo, hi, logits, known, recipe, flow, figures)
         between = cycles()
-        count = _keep(tower, n, values, flows, which, kept)
+        count = keep_flowing(tower, n, values, flows, which, kept)
         tower_backward(weights, tower, layers, RELU, count, kept[0], kept[1], gradient)
         x, dx = stage(kept[0], tower, 0, count), stage(kept[1], tower, 0, count)
-        _spread(options, lo, hi, which, count, x, dx, below_grad, bias_grad)
+        spread_kept(options, lo, hi, which, count, x, dx, below_grad, bias_grad)
         forward, backward = forward + between - began, backward + cycles() - between
         lo = hi
     return forward, backward
@@ -127,7 +127,7 @@ def _critic(weights, turned, plan, feature, length, known, recipe, gradient, fig
     _, _, first, tower, _ = plan
     _, _, old_value, _, returns, _ = known
     layers, forward, backward = tower.shape[0], 0, 0
-    (below, bias), (below_grad, bias_grad) = _first(weights, first), _first(gradient, first)
+    (below, bias), (below_grad, bias_grad) = first_layer(weights, first), first_layer(gradient, first)
     room = BLOCK * (tower[:, 2].sum() + 1)
     values, flows = np.empty(room, np.float32), np.empty(room, np.float32)
     for lo in range(0, len(length), BLOCK):

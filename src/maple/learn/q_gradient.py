@@ -16,7 +16,7 @@ from maple.nets.dense import activate, deactivate, layer_weight, stage, tower_ba
 from maple.nets.legal import list_legal, score_legal, spread_legal
 from maple.nets.sparse import spread_bytes, sum_bytes
 
-__all__ = ["FIGURES", "add_q_gradient", "q_steps"]
+__all__ = ["FIGURES", "add_q_gradient", "pull", "q_steps"]
 
 FIGURES = ("loss", "q", "error")
 BLOCK = 64  # rows at a time: their values at all stages stay in a core's own cache
@@ -91,7 +91,7 @@ def _goals(weights, target, turns, plan, led, double, rooms, scratch, goal):
 
 
 @fast_kernel
-def _pull(q, goal, weight, recipe, figures):
+def pull(q, goal, weight, recipe, figures):
     """The loss's gradient with regard to one row's value. Writes figures."""
     huber, scale = recipe[0], recipe[1]
     off = q - goal
@@ -130,12 +130,12 @@ def _block(weights, turned, plan, rows, recipe, rooms, scratch, out):
         if dueling:
             q += stage(rooms[1], value, value.shape[0], n)[i, 0] - _mean(score, count)
         error[i] = q - goal[i]
-        pull = _pull(q, goal[i], weight[i], recipe, figures)
+        push = pull(q, goal[i], weight[i], recipe, figures)
         flow[: count + 4] = _0
         if dueling:
-            flow[:count] = -pull / np.float32(count)
-            stage(rooms[3], value, value.shape[0], n)[i, 0] = pull
-        flow[taken] += pull
+            flow[:count] = -push / np.float32(count)
+            stage(rooms[3], value, value.shape[0], n)[i, 0] = push
+        flow[taken] += push
         spread_legal(hidden[i], last, count, legal, flow, into[i], last_grad, _bias(gradient, advantage, top))
     between = cycles()
     tower_backward(weights, advantage, top, kind, n, rooms[0], rooms[2], gradient)

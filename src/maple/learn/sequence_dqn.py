@@ -23,7 +23,7 @@ from maple.learn.q_gradient import FIGURES
 from maple.learn.replay import Replay
 from maple.learn.segments import NO_ROW
 from maple.nets.body import Unrolled, side_by_side
-from maple.nets.sequence_q import SequenceQ
+from maple.nets.sequence_q import RecurrentQ
 from maple.perf.spans import span
 
 __all__ = ["SegmentLesson", "sequence_round"]
@@ -38,7 +38,7 @@ class SegmentLesson:
     head: NDArray[np.int64]  # (n,) rows of the ring
     weight: NDArray[np.float32]  # (n,) importance weights
     walked: Walked
-    observation: NDArray[Any]  # (m, O)
+    sight: NDArray[Any]  # (m, ·) what the network reads
     mask: NDArray[np.bool_]  # (m, A)
     action: NDArray[np.int16]  # (m,)
     reward: NDArray[np.float32]  # (m,)
@@ -47,19 +47,18 @@ class SegmentLesson:
 
 
 def make_lesson(
-    net: SequenceQ, replay: Replay, batch: int, batches: int, beta: float, seed: int, number: int, alone: bool = False
+    net: RecurrentQ, replay: Replay, batch: int, batches: int, beta: float, seed: int, number: int, alone: bool = False
 ) -> SegmentLesson:
     """Draw batches of segments, the first of which is called `number`, and encode all that they go through."""
     with span("replay_sample"):
         head, weight, walked, rows = replay.draw_segments(batch, batches, beta, seed, number)
     with span("learn_encode"):
-        encode = net.seen.observation if alone else net.seen.all_observations
-        observation, mask = encode(replay.view[rows])
+        sight, mask = net.read(replay.view[rows], by_all=not alone)
     known = replay.action[rows], replay.reward[rows], replay.discount[rows], replay.shown[rows]
-    return SegmentLesson(head, weight, walked, observation, mask, *known)
+    return SegmentLesson(head, weight, walked, sight, mask, *known)
 
 
-def _first_state(net: SequenceQ, lesson: SegmentLesson, chosen: NDArray[np.int64]) -> Tensor:
+def _first_state(net: RecurrentQ, lesson: SegmentLesson, chosen: NDArray[np.int64]) -> Tensor:
     """(n, S) what this network would remember before each segment."""
     walked = lesson.walked
     state = torch.from_numpy(walked.state[chosen]).to(net.body.device)
@@ -67,11 +66,11 @@ def _first_state(net: SequenceQ, lesson: SegmentLesson, chosen: NDArray[np.int64
     if not length.any():
         return state
     rows, context = side_by_side(walked.before[chosen], state)
-    return net.body.advance(lesson.observation[rows], context, length)
+    return net.advance(lesson.sight[rows], context, length)
 
 
 def segment_loss(
-    pupil: Pupil[SequenceQ],
+    pupil: Pupil[RecurrentQ],
     recipe: DqnRecipe,
     reach: int,
     lesson: SegmentLesson,
@@ -82,7 +81,7 @@ def segment_loss(
     """The loss of a share of a minibatch, as much of it as it has of the decisions, and figures. Writes error."""
     net, target, walked = pupil.net, pupil.target, lesson.walked
     rows, segments = side_by_side(walked.rows[chosen], _first_state(net, lesson, chosen))
-    seen = lesson.observation[rows], lesson.mask[rows]
+    seen = lesson.sight[rows], lesson.mask[rows]
     q = net.unroll(*seen, segments)  # (m, A, atoms)
     with torch.no_grad():
         judged = target.unroll(*seen, Unrolled(segments.place, segments.steps, _first_state(target, lesson, chosen)))
@@ -122,7 +121,7 @@ def _cells(
 
 
 def sequence_round(
-    pupil: Pupil[SequenceQ],
+    pupil: Pupil[RecurrentQ],
     replay: Replay,
     ahead: Ahead[SegmentLesson],
     recipe: DqnRecipe,

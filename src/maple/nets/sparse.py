@@ -25,6 +25,7 @@ __all__ = [
     "OptionSum",
     "Rows",
     "SparseLayer",
+    "add_rows",
     "spread_bytes",
     "spread_features",
     "spread_row",
@@ -37,7 +38,7 @@ _0 = np.float32(0)
 
 
 @fast_kernel
-def _add_rows(weight, feature, length, out):
+def add_rows(weight, feature, length, out):
     """out += the weight rows of a list of features, four at a time. Writes out."""
     width, whole = weight.shape[1], length - length % 4
     for k in range(0, whole, 4):
@@ -57,7 +58,7 @@ def sum_features(weight, bias, feature, length, relu, out):
     for i in range(out.shape[0]):
         for h in range(width):
             out[i, h] = bias[h]
-        _add_rows(weight, feature[i], np.int64(length[i]), out[i])
+        add_rows(weight, feature[i], np.int64(length[i]), out[i])
         if relu:
             for h in range(width):
                 out[i, h] = max(out[i, h], _0)
@@ -147,7 +148,7 @@ def sum_options(weight, bias, options, max_parts, lo, hi, out):
     for i in range(lo, hi):
         for h in range(width):
             base[h] = bias[h]
-        _add_rows(weight, shared[i], np.int64(shared_length[i]), base)
+        add_rows(weight, shared[i], np.int64(shared_length[i]), base)
         ready[:] = False
         first = i * max_parts
         for n in range(offset[i], offset[i + 1]):
@@ -156,14 +157,14 @@ def sum_options(weight, bias, options, max_parts, lo, hi, out):
                 p = option_part[n, 0]
                 for h in range(width):
                     row[h] = base[h]
-                _add_rows(weight, part[p], np.int64(part_length[p]), row)
+                add_rows(weight, part[p], np.int64(part_length[p]), row)
             else:
                 for k in range(parts):
                     p = option_part[n, k] - first
                     if not ready[p]:
                         ready[p] = True
                         sums[p] = _0
-                        _add_rows(weight, part[first + p], np.int64(part_length[first + p]), sums[p])
+                        add_rows(weight, part[first + p], np.int64(part_length[first + p]), sums[p])
                 _join(base, sums, option_part[n], first, row)
             for h in range(width):
                 row[h] = max(row[h], _0)

@@ -29,7 +29,7 @@ from maple.nets.policy import OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
-from maple.nets.sequence_q import SequenceQ
+from maple.nets.sequence_q import RecurrentQ
 from maple.perf.spans import span
 from maple.training.actor import Actor
 from maple.training.fleet.fleet import Fleet
@@ -98,7 +98,7 @@ def make_learner(
         compile_towers(net, device, warn)
     if config.torch.pin_memory and device.type != "cuda":
         warn("torch.pin_memory has no effect: no GPU learns here")
-    if isinstance(net, IndexQ | OptionQ | SequenceQ):
+    if isinstance(net, IndexQ | OptionQ | RecurrentQ):
         replay = _make_replay(config, game, net, folder)
         return DqnLearner(net, config, replay, _prefetches(config), precision)
     signals = len(spec.signals)
@@ -115,7 +115,7 @@ def least_replay(config: Config, game: Game) -> int:
     return 2 * (config.tables or AUTO_TABLES) * game.spec.seats * (config.dqn.n_step + segment)
 
 
-def _make_replay(config: Config, game: Game, net: IndexQ | OptionQ | SequenceQ, folder: Path | None) -> Replay:
+def _make_replay(config: Config, game: Game, net: IndexQ | OptionQ | RecurrentQ, folder: Path | None) -> Replay:
     c, spec, tables = config.dqn, game.spec, config.tables or AUTO_TABLES
     least = least_replay(config, game)
     if c.capacity < least:
@@ -124,7 +124,7 @@ def _make_replay(config: Config, game: Game, net: IndexQ | OptionQ | SequenceQ, 
             f"outcome is known; make it at least {least}"
         )
     chains = None
-    if isinstance(net, SequenceQ):
+    if isinstance(net, RecurrentQ):
         spans = (c.segment, c.burn_in) if net.state_width else (1, 0)
         chains = Chains(c.capacity, *spans, c.n_step, net.state_width)
     return Replay(
@@ -156,8 +156,6 @@ def _check_net_fits(config: Config, game: Game) -> None:
     wanted = "net.attention" if config.net.attention else f"net.core={config.net.core}"
     if config.algo == "afterstate":
         raise ConfigError(f"{wanted} is not for after-state values; use --algo ppo, or leave it out")
-    if config.algo == "dqn" and not config.by_index:
-        raise ConfigError(f"{wanted} needs DQN over indices: use --set dqn.policy=index, or leave it out")
     if config.net.attention and not game.spec.entities:
         raise ConfigError(f"net.attention: {config.name} does not say what entities it shows; leave it out")
     if config.algo == "ppo" and config.ppo.augment:

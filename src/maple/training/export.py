@@ -10,6 +10,7 @@ their options, which decision each is of (`decision`) and, where it points at en
 
 from __future__ import annotations
 
+import logging
 import warnings
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from maple.nets.entities import Tokens
 from maple.nets.policy import IndexPolicy, OptionPolicy
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
-from maple.nets.sequence_q import SequenceQ
+from maple.nets.sequence_q import OptionSequenceQ, SequenceQ
 from maple.nets.sparse import Rows, SparseLayer
 from maple.training.agent import Agent
 from maple.training.learners import Net
@@ -41,7 +42,7 @@ __all__ = ["Exported", "dense_rows", "export_onnx"]
 
 OPSET = 18
 TABLES, SAMPLED = 24, 240  # the games that are played to check a file, and the decisions of them; half are checked
-PER_OPTION = ("features", "decision", "action", "logits")  # of networks that take decisions and options apart
+PER_OPTION = ("features", "decision", "action", "logits", "score")  # of networks that take decisions and options apart
 FEW = 32  # decisions that such a network is checked on: dense options are large
 
 
@@ -116,7 +117,7 @@ class _SequenceValues(nn.Module):
 class _OptionSequence(nn.Module):
     """The inputs after the third are the state, if it remembers, and the actions, if it points."""
 
-    def __init__(self, net: OptionSequencePolicy) -> None:
+    def __init__(self, net: OptionSequencePolicy | OptionSequenceQ) -> None:
         super().__init__()
         self.net = net
 
@@ -124,11 +125,13 @@ class _OptionSequence(nn.Module):
         net = self.net
         x, tokens, after = _through(net.body, sight, rest[0] if net.state_width else None)
         described = torch.relu(features @ net.first.weight + net.first.bias)
-        logits = net.score(described, net.context(x).index_select(0, decision))
+        scores = net.score(described, net.context(x).index_select(0, decision))
+        if isinstance(net, OptionSequenceQ):
+            scores = scores.mean(1)
         if net.pointer is not None:
             pointed = net.pointer(x, tokens).index_select(0, decision)
-            logits = logits + pointed.gather(1, rest[-1][:, None])[:, 0]
-        return logits, net.critic(x)[:, 0], *after
+            scores = scores + pointed.gather(1, rest[-1][:, None])[:, 0]
+        return (scores, *after) if isinstance(net, OptionSequenceQ) else (scores, net.critic(x)[:, 0], *after)
 
 
 class _Options(nn.Module):
@@ -206,7 +209,7 @@ def _sequence_values_plan(net: SequenceQ, view: NDArray[np.uint64]) -> _Plan:
     return _Plan(_SequenceValues(net), {**given, "state": state}, {**wanted, "next_state": after.numpy()})
 
 
-def _option_sequence_plan(net: OptionSequencePolicy, view: NDArray[np.uint64]) -> _Plan:
+def _option_sequence_plan(net: OptionSequencePolicy | OptionSequenceQ, view: NDArray[np.uint64]) -> _Plan:
     """The same of a network over options."""
     sight, options, features = net.body.sight(view), net.seen.options(view, keep=True), net.seen.spec.features
     count = np.diff(options.offset)
@@ -222,8 +225,12 @@ def _option_sequence_plan(net: OptionSequencePolicy, view: NDArray[np.uint64]) -
         given["state"] = state
     if net.pointer is not None:
         given["action"] = options.action.astype(np.int64)
-    logits, value, after = (tensor.numpy() for tensor in net(sight, options, torch.from_numpy(state)))
-    wanted = {"logits": logits, "value": value, **({"next_state": after} if net.state_width else {})}
+    x, tokens, after = net.body(sight, torch.from_numpy(state))
+    if isinstance(net, OptionSequenceQ):
+        wanted = {"score": net.scores(options, x, tokens)[0].mean(1).numpy()}
+    else:
+        wanted = dict(zip(("logits", "value"), (y.numpy() for y in net.heads(options, x, tokens)), strict=True))
+    wanted |= {"next_state": after.numpy()} if net.state_width else {}
     return _Plan(_OptionSequence(net), given, wanted, options.offset)
 
 
@@ -241,7 +248,7 @@ def _plan(net: Net, view: NDArray[np.uint64], action: NDArray[np.int16]) -> _Pla
         return _sequence_plan(net, view)
     if isinstance(net, SequenceQ):
         return _sequence_values_plan(net, view)
-    if isinstance(net, OptionSequencePolicy):
+    if isinstance(net, OptionSequencePolicy | OptionSequenceQ):
         return _option_sequence_plan(net, view[:: len(view) // FEW])
     rows, features = net.seen.choice(view, action), net.seen.spec.features
     given: dict[str, NDArray[Any]] = {"features": dense_rows(rows, features)}
@@ -264,6 +271,7 @@ def export_onnx(agent: Agent, path: Path) -> Exported:
     counted = {name: "options" if plan.options is not None and name in PER_OPTION else "rows" for name in plan.given}
     shapes: list[Any] = [{0: dims[counted[name]]} for name in plan.given]
     part = path.with_name(path.name + ".part")
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it tells of libraries that nobody asked for
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(

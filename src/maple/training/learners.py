@@ -28,7 +28,7 @@ from maple.nets.policy import IndexPolicy, OptionPolicy, OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
-from maple.nets.sequence_q import SequenceQ
+from maple.nets.sequence_q import OptionSequenceQ, RecurrentQ, SequenceQ
 
 __all__ = [
     "AfterstateLearner",
@@ -42,7 +42,7 @@ __all__ = [
     "weights_of",
 ]
 
-Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ | SequencePolicy | OptionSequencePolicy | SequenceQ
+Net = IndexPolicy | OptionPolicy | OptionValue | IndexQ | OptionQ | SequencePolicy | OptionSequencePolicy | RecurrentQ
 N = TypeVar("N", bound=Net)
 
 
@@ -72,11 +72,12 @@ def _shape(config: Config) -> Shape:
     return Shape(c.hidden[0], c.activation if config.by_index else "relu", c.core, c.core_width, attention)
 
 
-def _make_q(config: Config, seen: Seen) -> IndexQ | OptionQ | SequenceQ:
+def _make_q(config: Config, seen: Seen) -> IndexQ | OptionQ | RecurrentQ:
     c = config.dqn
     hidden, noisy = config.net.hidden, c.exploration == "noisy"
     if not config.net.plain:
-        return SequenceQ(seen, hidden, _shape(config), dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
+        kind = SequenceQ if config.by_index else OptionSequenceQ
+        return kind(seen, hidden, _shape(config), dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
     if c.policy == "options":
         return OptionQ(seen, hidden, dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
     return IndexQ(seen, hidden, config.net.activation, dueling=c.dueling, quantiles=c.quantiles, noisy=noisy)
@@ -212,7 +213,7 @@ class DqnLearner:
 
     def __init__(
         self,
-        net: IndexQ | OptionQ | SequenceQ,
+        net: IndexQ | OptionQ | RecurrentQ,
         config: Config,
         memory: Replay,
         prefetch: bool,
@@ -255,7 +256,7 @@ class DqnLearner:
         )
         self.schedule.at(progress)
         first = number * recipe.updates
-        learn = sequence_round if isinstance(self.policy, SequenceQ) else dqn_round
+        learn = sequence_round if isinstance(self.policy, RecurrentQ) else dqn_round
         figures = learn(self._pupil, replay, self._ahead, recipe, self._seed, first)
         silence(self.policy)
         ratio = recipe.updates / max(1, replay.fresh)
@@ -278,7 +279,7 @@ class DqnLearner:
 def frozen_copy(net: Net) -> Net:
     """A copy that shares the encoder and its team but no weights; a Q network's plays its best."""
     copy = _copied(net)
-    if isinstance(copy, IndexQ | OptionQ | SequenceQ):
+    if isinstance(copy, IndexQ | OptionQ | RecurrentQ):
         copy.epsilon = 0.0
     return copy.requires_grad_(False)
 

@@ -117,7 +117,10 @@ def _weights(config: Config, spec: GameSpec) -> int:
     noisy = 2 if c.exploration == "noisy" else 1
     if not config.net.plain:
         body, width = _body_weights(config.net, spec, inputs)
-        return body + noisy * sum(_tower([width, *hidden[1:], out]) for out in outputs)
+        if by_index:
+            return body + noisy * sum(_tower([width, *hidden[1:], out]) for out in outputs)
+        options = _tower([inputs, hidden[0]]) + _tower([width, hidden[0]]) + noisy * _tower([*hidden, outputs[0]])
+        return body + options + noisy * sum(_tower([width, *hidden[1:], out]) for out in outputs[1:])
     towers = sum(_tower([*hidden, out]) for out in outputs) * noisy
     return towers + _tower([inputs, hidden[0]]) * (1 if by_index else len(outputs))
 

@@ -46,6 +46,8 @@ def check_squads(record: Any, slow: SlowGame) -> None:
     assert record["destroyed"].tolist() == slow.destroyed
     assert record["command"].tolist() == slow.command
     assert (int(record["round"]), int(record["phase"]), int(record["turn"])) == (slow.round, slow.phase, slow.turn)
+    if slow.decisions:
+        assert record["rolls"][: record["rolled"]].tolist() == slow.rolls
     assert int(record["slot"]) == (255 if slow.slot is None else slow.slot)
 
 

@@ -38,6 +38,7 @@ class SlowGame:
     boost: str | None = None
     decisions: int = 0
     over: str | None = None
+    rolls: list[list[int]] = field(default_factory=list)  # since the last decision, as `state.TABLE` keeps them
 
     def __post_init__(self) -> None:
         first = Dice(self.seed, self.deal, 0, 0, 0, 0)
@@ -201,7 +202,9 @@ class SlowGame:
             squad.shaken = squad.rushed = squad.charged = squad.braced = squad.done = squad.deferred = False
             if squad.alive and squad.below_half:
                 dice = Dice(self.seed, self.deal, self.round, 1 + self.turn, side * 8 + slot, COMMAND)
-                squad.shaken = dice.d6() + dice.d6() < squad.unit.body.leadership
+                nerve = dice.d6() + dice.d6()
+                squad.shaken = nerve < squad.unit.body.leadership
+                self.rolls.append([4, side * 8 + slot, 0, nerve, squad.unit.body.leadership, 0, 0, 0])
         self._score(side)
 
     def _begin_phase(self, phase: int) -> None:
@@ -304,7 +307,7 @@ class SlowGame:
 
     def play(self, action: int) -> None:
         """Play an action up to the next decision or the end."""
-        self.decisions += 1
+        self.decisions, self.rolls = self.decisions + 1, []
         self._act(action)
         self._go_on()
         if self.over is None and self.decisions >= self.game.settings.step_cap:
@@ -345,7 +348,9 @@ class SlowGame:
         elif action < FIGHT:
             way = self.charge_way(self.side, squad, self.sides[1 - self.side][action - CHARGE])
             assert way is not None
-            if dice.d6() + dice.d6() + (2 if self.boost == "surge" else 0) >= way[0]:
+            inches = dice.d6() + dice.d6() + (2 if self.boost == "surge" else 0)
+            self.rolls.append([3, self.side * 8 + self.slot, action - CHARGE, inches, way[0], 0, 0, 0])
+            if inches >= way[0]:
                 squad.cell, squad.charged = way[1], True
                 self.charges[self.side] += 1
         elif action < HOLD:
@@ -362,20 +367,29 @@ class SlowGame:
         save = min(save, body.invulnerable or 7)
         s, t = weapon.strength, body.toughness
         wound = 2 if s >= 2 * t else 6 if 2 * s <= t else 4 if s == t else 3 if s > t else 5
-        for _ in range(squad.models * weapon.attacks):
+        throws, models, hits, wounds, unsaved = squad.models * weapon.attacks, foe.models, 0, 0, 0
+        for _ in range(throws):
             hit = dice.d6()
             if hit == 1 and self.boost == "focus":
                 hit = dice.d6()
-            if hit == 1 or (hit != 6 and hit < weapon.skill) or dice.d6() < wound:
+            if hit == 1 or (hit != 6 and hit < weapon.skill):
                 continue
+            hits += 1
+            if dice.d6() < wound:
+                continue
+            wounds += 1
             saved = dice.d6()
             if saved != 1 and saved >= save:
                 continue
+            unsaved += 1
             foe.wounds -= weapon.damage
             if foe.wounds <= 0:
                 foe.models, foe.wounds = foe.models - 1, body.wounds
                 if not foe.alive:
                     break
+        assert self.slot is not None
+        lost = models - foe.models
+        self.rolls.append([1 if shot else 2, self.side * 8 + self.slot, slot, throws, hits, wounds, unsaved, lost])
         gained, per = foe.lost_points - before, self.mission.points_per_vp
         self.vp[self.side] += (self.destroyed[self.side] + gained) // per - self.destroyed[self.side] // per
         self.destroyed[self.side] += gained

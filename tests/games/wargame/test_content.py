@@ -127,6 +127,13 @@ def test_broken_yaml_names_the_line(tmp_path: Path) -> None:
         wargame(maps=[str(path)])
 
 
+def test_a_key_that_is_there_twice_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yml"
+    path.write_text("units:\n  guard: {}\n  swarm: {}\n  guard: {}\n")
+    with pytest.raises(GameError, match=r"mine.yml, line 4: 'guard' is there twice"):
+        wargame(roster=str(path))
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -134,7 +141,10 @@ def test_broken_yaml_names_the_line(tmp_path: Path) -> None:
         ({"roster": "nowhere.yml"}, "nowhere.yml cannot be read"),
         ({"armies": "asault"}, "no army 'asault'; did you mean 'assault'"),
         ({"armies": "assault,gunline,raiders"}, "names 3 armies"),
-        ({"rewards": {"wins": 1}}, "rewards"),
+        ({"rewards": {"wins": 1}}, "no option 'rewards.wins'; did you mean 'win'"),
+        ({"rewards": {"win": {"wight": 1}}}, "no option 'rewards.win.wight'; did you mean 'weight'"),
+        ({"rewards": {"hold": {"every": 0}}}, "game.rewards.hold.every = 0 cannot be used"),
+        ({"rewards": {"win": "much"}}, "game.rewards.win = 'much' cannot be used: write a weight, or {weight: W"),
     ],
 )
 def test_bad_options_are_a_sentence(options: dict[str, Any], words: str) -> None:

@@ -205,7 +205,10 @@ class OfcGame:
     def say(self, table: Any, action: int) -> str:
         return action_text(table, action, self.spec.seats)
 
-    def picture(self, table: Any) -> str:
+    def tell(self, table: Any, action: int, after: Any) -> list[str]:
+        return []  # an action says all of it: which cards go where
+
+    def picture(self, table: Any, action: int, after: Any) -> str:
         return picture(table, self.spec.seats)
 
     def ending(self, end: dict[str, Any]) -> str:

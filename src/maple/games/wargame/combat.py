@@ -7,8 +7,9 @@ import numpy as np
 from maple.core.kernels import kernel
 from maple.core.rng import Purpose, bounded, key, scramble, stream_next
 from maple.games.wargame.book import ATTACKS, DAMAGE, MODELS, POINTS, RANGED, WOUNDS, weapon_column
+from maple.games.wargame.content import MAX_SQUADS
 from maple.games.wargame.ground import seen_from
-from maple.games.wargame.state import BRACED, DONE
+from maple.games.wargame.state import BRACED, DONE, ROLLS, SHOT
 
 __all__ = [
     "attack",
@@ -16,6 +17,7 @@ __all__ = [
     "destroyed_points",
     "dice_key",
     "expected",
+    "note",
     "pay_vp",
     "roll_d6",
     "roll_two",
@@ -47,6 +49,16 @@ def roll_two(state):
     first, state = roll_d6(state)
     second, state = roll_d6(state)
     return first + second, state
+
+
+@kernel
+def note(t, kind, side, slot, foe, figures):
+    """Keep a throw of dice for those who watch. Writes t."""
+    if t.rolled < ROLLS:
+        row = t.rolls[t.rolled]
+        row[0], row[1], row[2] = kind, side * MAX_SQUADS + slot, foe
+        row[3], row[4], row[5], row[6], row[7] = figures
+        t.rolled += 1
 
 
 @kernel
@@ -125,8 +137,8 @@ def attack(t, book, rules, seed, kind, side, slot, foe, focus):
             left, front = left - 1, size
             if left == 0:
                 break
-    t.roll[0], t.roll[1], t.roll[2], t.roll[3], t.roll[4] = 1 + kind, throws, hits, wounds, unsaved
-    t.roll[5], t.roll[6] = t.models[1 - side, foe] - left, foe
+    lost = np.int64(t.models[1 - side, foe]) - left
+    note(t, SHOT + kind, side, slot, foe, (throws, hits, wounds, unsaved, lost))
     _take_losses(t, book, rules, side, foe, left, front)
 
 

@@ -29,7 +29,7 @@ from maple.games.wargame.content import (
     sha256_of,
 )
 from maple.games.wargame.scripts import SCRIPTS, weights
-from maple.games.wargame.show import action_text, ending_text, frame_text, show_view
+from maple.games.wargame.show import action_text, ending_text, frame_text, show_view, told_text
 from maple.games.wargame.svg import picture
 
 __all__ = ["RewardSettings", "WargameGame", "WargameSettings"]
@@ -275,9 +275,14 @@ class WargameGame:
     def say(self, table: Any, action: int) -> str:
         return action_text(table, action, self.roster)
 
-    def picture(self, table: Any) -> str:
-        board, mission = self.maps[int(table["board"])], self.missions[int(table["mission"])]
-        return picture(table, self.book[0], self.roster, f"map {board}, mission {mission}")
+    def tell(self, table: Any, action: int, after: Any) -> list[str]:
+        return told_text(table, action, after, self.roster)
+
+    def picture(self, table: Any, action: int, after: Any) -> str:
+        names = (self.maps[int(table["board"])], self.missions[int(table["mission"])])
+        board, mission = (Path(name).stem if is_file(name) else name for name in names)
+        captions = [f"map {board}, mission {mission}", self.say(table, action), *self.tell(table, action, after)]
+        return picture(table, action, self.book[0], self.roster, captions)
 
     def ending(self, end: dict[str, Any]) -> str:
         return ending_text(end)

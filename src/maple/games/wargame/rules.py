@@ -7,7 +7,7 @@ import numpy as np
 from maple.core.kernels import kernel
 from maple.games.rewards import pay
 from maple.games.wargame.book import LEADERSHIP, MELEE, MOVE, RANGED
-from maple.games.wargame.combat import attack, below_half, destroyed_points, dice_key, pay_vp, roll_two
+from maple.games.wargame.combat import attack, below_half, destroyed_points, dice_key, note, pay_vp, roll_two
 from maple.games.wargame.content import OBJECTIVES, STRAIGHT
 from maple.games.wargame.ground import (
     CHARGE_RANGE,
@@ -37,9 +37,11 @@ from maple.games.wargame.state import (
     FOCUS,
     HOLD,
     MOVE_PHASE,
+    NERVE,
     NOBODY,
     RALLY,
     ROUND_LIMIT,
+    RUN,
     RUSHED,
     SHAKEN,
     SHOOT,
@@ -97,7 +99,9 @@ def _begin_turn(t, book, rules, seed):
         t.flags[side, slot] = 0
         if below_half(t, book, side, slot):
             nerve, _ = roll_two(dice_key(t, seed, side, slot))
-            if nerve < book.profile[t.unit[side, slot], LEADERSHIP]:
+            steady_on = book.profile[t.unit[side, slot], LEADERSHIP]
+            note(t, NERVE, side, slot, 0, (nerve, steady_on, 0, 0, 0))
+            if nerve < steady_on:
                 t.flags[side, slot] = SHAKEN
     _score(t, book, rules, side)
 
@@ -183,7 +187,7 @@ def _charge(t, book, seed, side, slot, foe, ways):
     need, cell = charge_way(t, side, foe, ways)
     inches, _ = roll_two(dice_key(t, seed, side, slot))
     inches += SURGE_INCHES if t.boost == BOOST_SURGE else 0
-    t.roll[0], t.roll[1], t.roll[2], t.roll[3], t.roll[6] = 3, inches, need, inches >= need, foe
+    note(t, RUN, side, slot, foe, (inches, need, 0, 0, 0))
     if inches >= need:
         t.flags[side, slot] |= CHARGED
         t.charges[side] += 1
@@ -212,7 +216,6 @@ def _use_tactic(t, action, side):
 def _act(t, book, rules, seed, action, ways):
     """What an action of the squad that decides does; whatever it changes is looked up again. Writes t, ways."""
     side, slot = np.int64(t.side), np.int64(t.slot)
-    t.roll[0] = 0
     if action >= FOCUS:
         _use_tactic(t, action, side)
         return
@@ -323,6 +326,7 @@ def advance(t, book, rules, seed, action, end):
     ways = np.empty(WAYS, np.uint64)
     t.decision[t.side] += 1
     t.reward[t.side, 0] = 0.0
+    t.rolled = 0
     _act(t, book, rules, seed, np.int64(action), ways)
     reason = settle(t, book, rules, seed)
     if reason == 0 and t.decision[0] + t.decision[1] >= rules.step_cap:

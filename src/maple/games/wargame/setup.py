@@ -100,7 +100,6 @@ def set_up(t, book, rules, seed, deal, game):
             t.pending[side, c], t.parts[side, c] = 0.0, 0.0
         for slot in range(MAX_SQUADS):
             t.unit[side, slot] = 0
-    t.roll[:] = 0
     _muster(t, book, rules, seed)
     _deploy(t, book, seed)
     for side in range(2):

@@ -8,6 +8,7 @@ from maple.games.wargame.content import MAX_SQUADS
 
 __all__ = [
     "ACTIONS",
+    "BLOW",
     "BRACE",
     "BRACED",
     "CHARGE",
@@ -24,16 +25,20 @@ __all__ = [
     "FOCUS",
     "HOLD",
     "MOVE_PHASE",
+    "NERVE",
     "NOBODY",
     "PHASES",
     "RALLY",
     "REACH",
+    "ROLLS",
     "ROUND_LIMIT",
     "RULES",
+    "RUN",
     "RUSHED",
     "SHAKEN",
     "SHOOT",
     "SHOOT_PHASE",
+    "SHOT",
     "STAY",
     "STEP_CAP",
     "SURGE",
@@ -70,6 +75,15 @@ NOBODY = 255  # a slot that is none
 SHAKEN, RUSHED, CHARGED, BRACED, DONE, DEFERRED = 1, 2, 4, 8, 16, 32
 
 USED_FOCUS, USED_SURGE, USED_BRACE, USED_RALLY = 1, 2, 4, 8  # bits of TABLE.tactics
+
+# What dice were thrown for, and what is kept of them beside who threw at whom.
+SHOT, BLOW, RUN, NERVE = (
+    1,
+    2,
+    3,
+    4,
+)  # throws, hits, wounds, unsaved, models lost (both); inches, needed; 2d6, leadership
+ROLLS = 32  # that are kept of one decision: both sides can fight out a phase without a choice, and lose their nerve
 
 COMPONENTS = ("win", "margin", "vp", "damage", "hold")  # of the reward
 
@@ -122,7 +136,12 @@ TABLE = np.dtype(
         ("slot", np.uint8),  # the squad that decides; NOBODY in the command phase
         ("fighter", np.uint8),  # the side that fights next, once the chargers have
         ("boost", np.uint8),  # the tactic in effect for the squad that decides: 1 focus, 2 surge
-        ("roll", np.uint8, (8,)),  # the last dice, to watch: kind, throws, hits, wounds, unsaved, models lost, foe
+        ("rolled", np.uint8),  # how often dice were thrown since the last decision, to watch; also those of ...
+        (
+            "rolls",
+            np.uint8,
+            (ROLLS, 8),
+        ),  # ... squads without a choice: kind, side and slot, foe, then what it says above
     ],
     align=True,
 )
