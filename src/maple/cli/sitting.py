@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maple.cli.evaluate import evaluation, print_comparison, print_evaluations
+from maple.cli.interruptions import Interruptions, PreemptedError
 from maple.cli.messages import Messages
 from maple.cli.output import notes, warn
 from maple.cli.profiling import Profiled
@@ -60,38 +61,61 @@ def _study(config: Config) -> str:
     return f"; it copies {recipe.study} for its first {recipe.study_steps:,} decisions"
 
 
-def sit(config: Config, folder: RunFolder, company: Company) -> dict[str, Any]:
+def sit(config: Config, folder: RunFolder, company: Company, interruptions: Interruptions) -> dict[str, Any]:
     """Compile, train, evaluate; returns the figures of the run."""
     messages = Messages(make_notifier(company.addresses, warn), folder.name, company.addresses)
-    with _mirrored(folder, company.storage) as mirror:
-        try:
+    try:
+        with _mirrored(folder, company.storage) as mirror:
             compile_s = compile_kernels(config, company.opponents)
             how = f"({config.algo}{_study(config)})"
             notes.print(f"training {config.name} as run [bold]{folder.name}[/] in {folder.path.parent} {how}")
             messages.started(config)
-            last = _train(config, folder, company, messages, mirror)
+            last = _train(config, folder, company, messages, mirror, interruptions)
             summary = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}
             if last.progress < 1.0:
                 notes.print(f"stopped at {last.progress:.0%} and saved; the same command goes on: --run {folder.name}")
             else:
-                summary |= _evaluate(config, folder, company, last)
+                summary |= _evaluate_unless_stopped(config, folder, company, last, interruptions)
             messages.ended(summary)
-        except BaseException as error:
-            messages.failed(error)
-            raise
-        finally:
-            messages.close()
+    except PreemptedError:
+        raise
+    except BaseException as error:
+        messages.failed(error)
+        raise
+    finally:
+        messages.close()
     return summary
 
 
-def _train(config: Config, folder: RunFolder, company: Company, messages: Messages, mirror: Mirror | None) -> Progress:
+def _evaluate_unless_stopped(
+    config: Config, folder: RunFolder, company: Company, last: Progress, interruptions: Interruptions
+) -> dict[str, Any]:
+    """The evaluation at the end; a machine that is taken away meanwhile leaves it to the next start."""
+    try:
+        if not interruptions.stop:
+            return _evaluate(config, folder, company, last)
+    except PreemptedError:
+        pass
+    notes.print(f"stopped before its evaluation; the same command evaluates it: --run {folder.name}")
+    return {}
+
+
+def _train(
+    config: Config,
+    folder: RunFolder,
+    company: Company,
+    messages: Messages,
+    mirror: Mirror | None,
+    interruptions: Interruptions,
+) -> Progress:
     """Train, with everything that listens."""
     from maple.cli.progress import LiveTraining
     from maple.training.session import train_run
 
     shown = config.log.enabled and config.log.console and not company.quiet
     with (
-        LiveTraining(show=shown) as live,
+        interruptions.training(),
+        LiveTraining(interruptions, shown) as live,
         Profiled(folder, company.profile, company.perf_every) as profiled,
     ):
 

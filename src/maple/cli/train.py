@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from maple.cli.detach import go_on_alone
+from maple.cli.interruptions import Interruptions
 from maple.cli.options import (
     AlgoOption,
     ConfigOption,
@@ -118,29 +119,30 @@ def train(
     - `maple train my_package.my_module:make_env --set env.size=9 --workers 4` (an env of your own)
     - `maple train showdown --format gen9randombattle --minutes 60`
     """
-    from maple.training.checkpoint import find_checkpoint
-    from maple.training.rivals import check_rivals
+    with Interruptions() as interruptions:
+        from maple.training.checkpoint import find_checkpoint
+        from maple.training.rivals import check_rivals
 
-    flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
-    flags |= {"evaluate": evaluate, "workers": worker_flag(workers)}
-    config = _config(game, preset, config_file, _with_format(game, settings, battle_format), flags)
-    spec = make_game(game, config.game).spec
-    base = runs_dir or default_runs_dir()
-    folder = RunFolder(base / (run or new_name(game, base)))
-    company = Company(
-        opponents=spec.opponents if config.evaluate else (),
-        donor=find_checkpoint(start_from, runs_dir) if start_from else None,
-        addresses=tuple(addresses(notify or [], os.environ)),
-        storage=storage_url(storage, os.environ),
-        profile=_profile_name(profile, profile_name),
-        perf_every=perf_every,
-        quiet=json,
-    )
-    if company.storage is None and not folder.checkpoints.is_dir():  # else its rivals may be in its checkpoint
-        check_rivals(config, base)
-    if detach:
-        return go_on_alone(folder, json)
-    return _tell(sit(config, folder, company), price_per_hour, json)
+        flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+        flags |= {"evaluate": evaluate, "workers": worker_flag(workers)}
+        config = _config(game, preset, config_file, _with_format(game, settings, battle_format), flags)
+        spec = make_game(game, config.game).spec
+        base = runs_dir or default_runs_dir()
+        folder = RunFolder(base / (run or new_name(game, base)))
+        company = Company(
+            opponents=spec.opponents if config.evaluate else (),
+            donor=find_checkpoint(start_from, runs_dir) if start_from else None,
+            addresses=tuple(addresses(notify or [], os.environ)),
+            storage=storage_url(storage, os.environ),
+            profile=_profile_name(profile, profile_name),
+            perf_every=perf_every,
+            quiet=json,
+        )
+        if company.storage is None and not folder.checkpoints.is_dir():  # else its rivals may be in its checkpoint
+            check_rivals(config, base)
+        if detach:
+            return go_on_alone(folder, json)
+        return _tell(sit(config, folder, company, interruptions), price_per_hour, json)
 
 
 def _with_format(game: str, settings: list[str] | None, battle_format: str | None) -> list[str]:
