@@ -42,17 +42,17 @@ def test_a_machine_that_is_taken_away_at_any_moment_ends_a_run_well(
 
 def test_signals_mean_something_else_while_there_is_something_to_save() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-    with pytest.raises(typer.Exit) as ended, Interruptions() as found:
-        with found.training():
-            os.kill(os.getpid(), signal.SIGHUP)
-            assert (found.hung_up, found.stop) == (True, False)
+    found = Interruptions()
+    with found, found.training():
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert (found.hung_up, found.stop) == (True, False)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert found.stop
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-            assert found.stop
-            os.kill(os.getpid(), signal.SIGTERM)
-            with pytest.raises(KeyboardInterrupt):
-                os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(typer.Exit) as ended, Interruptions():
         _terminate()
-        pytest.fail("it was not ended")
     assert ended.value.exit_code == 0
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
 

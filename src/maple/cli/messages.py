@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,8 @@ from maple.cli.evaluate import metric_name, metric_texts
 from maple.cli.progress import clock_text
 from maple.core.config import Config
 from maple.core.errors import MapleError
-from maple.runs.notify import Message, Notifier, without_secrets
+from maple.runs.notify import Message, Notifier
+from maple.runs.secrets import secrets_of, without_secrets
 
 if TYPE_CHECKING:
     from maple.training.session import Progress
@@ -50,7 +52,7 @@ class Messages:
     def failed(self, error: BaseException) -> None:
         """The run ended by an error."""
         cause = f"{type(error).__name__}: {error}" if not isinstance(error, MapleError) else str(error)
-        self._tell("failed", [without_secrets(cause, self._addresses)], "failure")
+        self._tell("failed", [without_secrets(cause, [*self._addresses, *secrets_of(os.environ)])], "failure")
 
     def ended(self, summary: dict[str, Any]) -> None:
         """The run ended well."""

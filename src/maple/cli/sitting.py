@@ -156,13 +156,13 @@ def _mirrored(folder: RunFolder, url: str | None) -> Iterator[Mirror | None]:
     if url is None:
         yield None
         return
-    from maple.runs.storage import Mirror, fetch_run, open_place
+    from maple.runs.storage import Mirror, bring_run, open_place
 
     place = open_place(f"{url.rstrip('/')}/{folder.name}")
-    if not folder.checkpoints.is_dir():
-        step = fetch_run(place, folder.path)
-        if step is not None:
-            notes.print(f"brought the run from {place.shown}, as it was at step {step:,}")
+    with notes.status(f"looking for the run in {place.shown}"):
+        step = bring_run(place, folder.path, warn)
+    if step is not None:
+        notes.print(f"brought the run from {place.shown}, as it was at step {step:,}", soft_wrap=True)
     mirror = Mirror(folder.path, place, warn)
     try:
         yield mirror

@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 from maple.core.errors import ConfigError, MissingExtraError
 from maple.perf.spans import IDLE, span
+from maple.runs.secrets import without_secrets
 
-__all__ = ["Message", "Notifier", "addresses", "make_notifier", "without_secrets"]
+__all__ = ["Message", "Notifier", "addresses", "make_notifier"]
 
 TRIES = 4
 FIRST_WAIT_S = 2.0
@@ -42,15 +43,6 @@ def addresses(given: Sequence[str], environment: Mapping[str, str]) -> list[str]
     if not found and (webhook := environment.get("DISCORD_WEBHOOK_URL")):
         found = [webhook]
     return found
-
-
-def without_secrets(text: str, secrets: Sequence[str]) -> str:
-    """The text with every address, and every long part of one, taken out."""
-    for secret in secrets:
-        parts = [secret, *secret.replace("?", "/").replace("@", "/").replace(":", "/").split("/")]
-        for part in sorted((part for part in parts if len(part) >= 8), key=len, reverse=True):
-            text = text.replace(part, "[hidden]")
-    return text
 
 
 def make_notifier(urls: Sequence[str], warn: Callable[[str], None]) -> Notifier | None:
