@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -19,10 +18,10 @@ from maple.core.kernel_cache import is_compiled
 from maple.games import make_game
 from maple.runs.listing import best_before
 from maple.runs.notify import make_notifier
+from maple.runs.storage import mirrored
 from maple.runs.store import RunFolder
 
 if TYPE_CHECKING:
-    from maple.runs.storage import Mirror
     from maple.training.session import Progress
 
 __all__ = ["Company", "compile_kernels", "sit"]
@@ -35,7 +34,6 @@ class Company:
     opponents: tuple[str, ...] = ()  # of the evaluation at the end
     donor: Path | None = None  # a checkpoint to begin with
     addresses: tuple[str, ...] = ()  # where messages go
-    storage: str | None = None  # where the run is mirrored
     profile: str | None = None  # the name of the profile to keep
     perf_every: float | None = None  # seconds between [PERF] lines
     quiet: bool = False
@@ -65,12 +63,13 @@ def sit(config: Config, folder: RunFolder, company: Company, interruptions: Inte
     """Compile, train, evaluate; returns the figures of the run."""
     messages = Messages(make_notifier(company.addresses, warn), folder.name, company.addresses)
     try:
-        with _mirrored(folder, company.storage) as mirror:
+        note = partial(notes.print, soft_wrap=True, markup=False)
+        with mirrored(folder.path, config.storage, warn, note) as copy_soon:
             compile_s = compile_kernels(config, company.opponents)
             how = f"({config.algo}{_study(config)})"
             notes.print(f"training {config.name} as run [bold]{folder.name}[/] in {folder.path.parent} {how}")
             messages.started(config)
-            last = _train(config, folder, company, messages, mirror, interruptions)
+            last = _train(config, folder, company, messages, copy_soon, interruptions)
             summary = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}
             if last.progress < 1.0:
                 notes.print(f"stopped at {last.progress:.0%} and saved; the same command goes on: --run {folder.name}")
@@ -105,7 +104,7 @@ def _train(
     folder: RunFolder,
     company: Company,
     messages: Messages,
-    mirror: Mirror | None,
+    copy_soon: Callable[[], None],
     interruptions: Interruptions,
 ) -> Progress:
     """Train, with everything that listens."""
@@ -122,8 +121,7 @@ def _train(
         def saved(checkpoint: Path) -> None:
             messages.saved(checkpoint)
             profiled.saved()
-            if mirror is not None:
-                mirror.changed()
+            copy_soon()
 
         tell = profiled.watching(messages.watching(live))
         note = partial(notes.print, soft_wrap=True, markup=False)
@@ -148,24 +146,3 @@ def _evaluate(config: Config, folder: RunFolder, company: Company, last: Progres
         if before is not None:
             print_comparison(hardest, before)
     return {"evaluations": rows, "lowest": hardest, "best_before": before}
-
-
-@contextmanager
-def _mirrored(folder: RunFolder, url: str | None) -> Iterator[Mirror | None]:
-    """A mirror of the run's folder at `url` while it trains; a run that is there but not here is brought here first."""
-    if url is None:
-        yield None
-        return
-    from maple.runs.storage import Mirror, bring_run, open_place
-
-    place = open_place(f"{url.rstrip('/')}/{folder.name}")
-    with notes.status(f"looking for the run in {place.shown}"):
-        step = bring_run(place, folder.path, warn)
-    if step is not None:
-        notes.print(f"brought the run from {place.shown}, as it was at step {step:,}", soft_wrap=True)
-    mirror = Mirror(folder.path, place, warn)
-    try:
-        yield mirror
-    finally:
-        with notes.status(f"copying what is left to {place.shown}"):
-            mirror.close()

@@ -19,7 +19,7 @@ from maple.core.errors import ConfigError, MissingExtraError
 from maple.perf.spans import IDLE, span
 from maple.runs.secrets import without_secrets
 
-__all__ = ["Message", "Notifier", "addresses", "make_notifier"]
+__all__ = ["Message", "Notifier", "address_variable", "addresses", "make_notifier"]
 
 TRIES = 4
 FIRST_WAIT_S = 2.0
@@ -37,12 +37,15 @@ class Message:
     progress: bool = False  # told only now and then, and dropped first
 
 
+def address_variable(environment: Mapping[str, str]) -> str | None:
+    """The variable that says where to send messages: Maple's own, else Discord's."""
+    return next((name for name in ("MAPLE_NOTIFY_URL", "DISCORD_WEBHOOK_URL") if environment.get(name)), None)
+
+
 def addresses(given: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Where to send messages: as given, else MAPLE_NOTIFY_URL (several are separated by spaces), else Discord's own."""
-    found = list(given) or environment.get("MAPLE_NOTIFY_URL", "").split()
-    if not found and (webhook := environment.get("DISCORD_WEBHOOK_URL")):
-        found = [webhook]
-    return found
+    """Where to send messages: as given, else as the environment says, where spaces separate several."""
+    name = address_variable(environment)
+    return list(given) or (environment[name].split() if name else [])
 
 
 def make_notifier(urls: Sequence[str], warn: Callable[[str], None]) -> Notifier | None:

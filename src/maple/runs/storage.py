@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import shutil
 import threading
 import time
@@ -22,10 +21,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from maple.core.errors import ConfigError, MissingExtraError, RunError
+from maple.core.section import plain_url
 from maple.perf.spans import IDLE, span
 from maple.runs.secrets import secrets_of, without_secrets
 
-__all__ = ["Mirror", "Place", "bring_run", "fetch_run", "open_place", "storage_url"]
+__all__ = ["Mirror", "Place", "bring_run", "fetch_run", "mirrored", "open_place", "stored_settings"]
 
 # What a run's folder holds besides checkpoints; a replay that is kept in a file is not copied: a run fills it anew.
 RECORD_ENDINGS = (".json", ".jsonl", ".csv", ".log", ".txt")
@@ -84,40 +84,16 @@ class Place:
             self._fs.rm(self._at(folder), recursive=True)
 
 
-def storage_url(given: str | None, environment: Mapping[str, str]) -> str | None:
-    """Where to mirror a run: as given, or MAPLE_STORAGE_URL, or the bucket that CLOUD_PROVIDER and its name say."""
-    if given or environment.get("MAPLE_STORAGE_URL"):
-        return given or environment["MAPLE_STORAGE_URL"]
-    provider = environment.get("CLOUD_PROVIDER", "").lower()
-    if provider in ("", "none", "local"):
-        return None
-    schemes = {
-        "gcs": ("gs", "GCS_BUCKET"),
-        "gcp": ("gs", "GCS_BUCKET"),
-        "aws": ("s3", "S3_BUCKET"),
-        "s3": ("s3", "S3_BUCKET"),
-    }
-    if provider not in schemes:
-        raise ConfigError(f"the environment's CLOUD_PROVIDER = {provider!r} cannot be used; write gcs, aws or none")
-    scheme, name = schemes[provider]
-    if not environment.get(name):
-        raise ConfigError(
-            f"the environment's CLOUD_PROVIDER is {provider}, but {name} is not set; name the bucket there"
-        )
-    return f"{scheme}://{environment[name]}"
-
-
 def open_place(url: str) -> Place:
     """The folder that a URL names; nothing is read or written yet."""
     try:
         import fsspec
     except ImportError:
         raise MissingExtraError("storage needs fsspec: pip install 'maple-rl[storage]'") from None
-    if "?" in url or re.search("://[^/]*@", url):
-        raise ConfigError(
-            "--storage must hold no password and no options after a question mark: give credentials as the provider's "
-            "own settings do"
-        )
+    try:
+        plain_url(url)
+    except ValueError as error:
+        raise ConfigError(f"--storage: {error}") from None
     try:
         filesystem, root = fsspec.core.url_to_fs(url)
     except ValueError:
@@ -274,6 +250,28 @@ def _reason(error: Exception) -> str:
     return without_secrets(first, secrets_of(os.environ))
 
 
+@contextlib.contextmanager
+def mirrored(
+    run: Path, url: str | None, warn: Callable[[str], None], note: Callable[[str], None]
+) -> Iterator[Callable[[], None]]:
+    """Copy the run's folder to `url`, if there is one, while it trains; gives what is to be called at a checkpoint.
+
+    A run that is there but not here, or further there than here, is brought here first.
+    """
+    if url is None:
+        yield lambda: None
+        return
+    place = open_place(f"{url.rstrip('/')}/{run.name}")
+    step = bring_run(place, run, warn)
+    if step is not None:
+        note(f"brought the run from {place.shown}, as it was at step {step:,}")
+    mirror = Mirror(run, place, warn)
+    try:
+        yield mirror.changed
+    finally:
+        mirror.close()
+
+
 def fetch_run(place: Place, run: Path, newer_than: int = -1) -> int | None:
     """Bring a run's newest whole checkpoint here, with its milestones, its best agent and its records.
 
@@ -320,6 +318,19 @@ def bring_run(place: Place, run: Path, warn: Callable[[str], None]) -> int | Non
         raise RunError(
             f"cannot read {place.shown} ({_reason(error)}), so it is not known whether the run was begun there; check "
             "the address, the credentials and the network, or leave --storage out"
+        ) from None
+
+
+def stored_settings(url: str) -> dict[str, Any]:
+    """The settings of the run that is mirrored at a URL."""
+    place = open_place(url.rstrip("/"))
+    try:
+        return dict(json.loads(place.get("config.json")))
+    except FileNotFoundError:
+        raise RunError(f"there is no run at {place.shown}; give the URL of --storage and the run's name") from None
+    except Exception as error:  # whatever a provider's code raises
+        raise RunError(
+            f"cannot read {place.shown} ({_reason(error)}); check the address, the credentials and the network"
         ) from None
 
 
