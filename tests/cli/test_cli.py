@@ -308,6 +308,14 @@ def test_settings_are_shown_as_they_will_be_used(monkeypatch: pytest.MonkeyPatch
     assert json.loads(maple("config", "show", "ofc", "--json").stdout)["settings"]["minutes"]["value"] == 5.0
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_progress_is_shown_unless_it_is_not_wanted(wanted: bool, tmp_path: Path) -> None:
+    words = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "700", *TINY]
+    said = maple(*words, "--set", f"log.console={wanted}")
+    assert said.returncode == 0, said.stderr
+    assert ("steps/s" in said.stderr) == wanted
+
+
 def test_the_reference_page_has_every_setting() -> None:
     page = maple("config", "docs").stdout
     for key in [*known_keys(), *ENVIRONMENT, "CLOUD_PROVIDER", "GCS_BUCKET", "S3_BUCKET", "DISCORD_WEBHOOK_URL"]:

@@ -1,6 +1,6 @@
 """Settings: one typed, frozen tree, parsed once at the edge.
 
-`core/sources.py` says where settings come from. Every field is read somewhere; a test holds that, and unknown keys are
+`core/sources.py` says where settings come from. Every field changes something; a test holds that, and unknown keys are
 errors.
 """
 
