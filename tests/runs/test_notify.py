@@ -115,10 +115,11 @@ def test_progress_is_told_now_and_then_and_gives_way() -> None:
     notifier = Notifier(send, [], lambda _: None, clock=lambda: now[0])
     for minute in range(10):
         now[0] = 60.0 * minute
-        notifier.tell(Message(f"minute {minute}", "", progress=True))
+        notifier.tell(Message(f"minute {minute}", "", topic="progress"))
+        notifier.tell(Message(f"checkpoint {minute}", "", topic="checkpoint"))
     gate.set()
     notifier.close()
-    assert sent == ["minute 0", "minute 5"]
+    assert sent == ["minute 0", "checkpoint 0", "minute 5", "checkpoint 5"]
 
 
 def test_nothing_that_send_raises_gets_out() -> None:

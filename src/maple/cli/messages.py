@@ -27,9 +27,9 @@ class Messages:
     def __init__(self, notifier: Notifier | None, run: str, addresses: Sequence[str]) -> None:
         self._notifier, self._run, self._addresses = notifier, run, addresses
 
-    def _tell(self, title: str, lines: list[str], kind: str = "info", progress: bool = False) -> None:
+    def _tell(self, title: str, lines: list[str], kind: str = "info", topic: str = "") -> None:
         if self._notifier is not None:
-            self._notifier.tell(Message(f"{self._run}: {title}", "\n".join(lines), kind, progress))
+            self._notifier.tell(Message(f"{self._run}: {title}", "\n".join(lines), kind, topic))
 
     def started(self, config: Config) -> None:
         """The run begins, or goes on."""
@@ -40,14 +40,14 @@ class Messages:
         """The same `tell`, which also sends a table of progress now and then."""
 
         def both(now: Progress) -> bool:
-            self._tell(f"{now.progress:.0%}", _table(asdict(now)), progress=True)
+            self._tell(f"{now.progress:.0%}", _table(asdict(now)), topic="progress")
             return tell(now)
 
         return both
 
     def saved(self, checkpoint: Path) -> None:
         """A checkpoint is on disk."""
-        self._tell("checkpoint", [f"saved {checkpoint.name}"], progress=True)
+        self._tell("checkpoint", [f"saved {checkpoint.parent.name}/{checkpoint.name}"], topic="checkpoint")
 
     def failed(self, error: BaseException) -> None:
         """The run ended by an error."""

@@ -23,7 +23,7 @@ __all__ = ["Message", "Notifier", "address_variable", "addresses", "make_notifie
 
 TRIES = 4
 FIRST_WAIT_S = 2.0
-PROGRESS_APART_S = 300.0
+TOPIC_APART_S = 300.0
 BACKLOG = 16
 
 
@@ -34,7 +34,7 @@ class Message:
     title: str
     body: str
     kind: str = "info"  # info, success, warning or failure
-    progress: bool = False  # told only now and then, and dropped first
+    topic: str = ""  # what has one is told only now and then, each topic by itself, and dropped first
 
 
 def address_variable(environment: Mapping[str, str]) -> str | None:
@@ -86,7 +86,7 @@ class Notifier:
         self._send, self._secrets, self._warn, self._clock = send, list(secrets), warn, clock
         self._first_wait_s = first_wait_s
         self._queue: queue.Queue[Message | None] = queue.Queue(BACKLOG)
-        self._last_progress = float("-inf")
+        self._last: dict[str, float] = {}  # by topic, when it was last told of
         self._hurry = threading.Event()
         self.sent = self.dropped = 0
         self._thread = threading.Thread(target=self._live, name="maple-notify", daemon=True)
@@ -94,16 +94,16 @@ class Notifier:
 
     def tell(self, message: Message) -> None:
         """Hand over a message; returns at once."""
-        if message.progress:
-            if self._clock() - self._last_progress < PROGRESS_APART_S:
+        if message.topic:
+            if self._clock() - self._last.get(message.topic, float("-inf")) < TOPIC_APART_S:
                 return
-            self._last_progress = self._clock()
+            self._last[message.topic] = self._clock()
         while True:
             try:
                 self._queue.put_nowait(message)
                 return
             except queue.Full:
-                if message.progress:
+                if message.topic:
                     self.dropped += 1
                     return
                 self._drop_one()
@@ -144,7 +144,7 @@ class Notifier:
 
     def _deliver(self, message: Message) -> bool:
         wait, reason = self._first_wait_s, "it was not accepted"
-        for attempt in range(1 if message.progress else TRIES):
+        for attempt in range(1 if message.topic else TRIES):
             if attempt:
                 with span(IDLE):
                     self._hurry.wait(wait)
