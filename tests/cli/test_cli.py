@@ -339,3 +339,24 @@ def test_the_evaluation_at_the_end_is_compared_with_the_best_before(
         assert row["points_per_hand"] >= later["lowest"]["points_per_hand"]
     every = maple("eval", "first", "--runs-dir", tmp_path, "--against", "all", "--hands", "60", "--json")
     assert {row["against"][0] for row in json.loads(every.stdout)["evaluations"]} == {"random", "safe", "rollout"}
+    tables = [["random", "random"], ["safe", "second"], ["first@2160", "second"]]
+    words = [word for table in tables for word in ("--against", ",".join(table))]
+    several = json.loads(maple("eval", "first", "--runs-dir", tmp_path, *words, "--hands", "60", "--json").stdout)
+    assert [row["against"] for row in several["evaluations"]] == tables
+    assert several["lowest"] == min(several["evaluations"], key=lambda row: row["points_per_hand"])
+
+
+def test_a_ladder_needs_somebody_to_meet_and_a_file_that_can_be_read(tmp_path: Path) -> None:
+    alone = maple("ladder", "CartPole-v1", "--runs-dir", tmp_path)
+    assert (alone.returncode, "has one seat" in alone.stderr) == (2, True)
+    (tmp_path / "ladder-ofc.json").write_text('{"results": ')
+    damaged = maple("ladder", "ofc", "--runs-dir", tmp_path)
+    assert (damaged.returncode, "cannot be read; remove it" in damaged.stderr) == (2, True)
+
+
+def test_a_checkpoint_is_not_taken_for_a_run(runs: Path) -> None:
+    for command in (["rm", "--yes"], ["keep"]):
+        step = next((runs / "tiny" / "checkpoints").glob("[0-9]*")).name.lstrip("0")
+        said = maple("runs", *command, f"tiny@{step}", "--runs-dir", runs)
+        assert (said.returncode, "is a checkpoint, not a run" in said.stderr) == (2, True)
+    assert maple("runs", "--state", "asleep", "--runs-dir", runs).returncode == 2
