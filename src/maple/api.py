@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from maple.core.threads import Team
 from maple.games import entry, make_game
 from maple.games.bridged import Bridged
 from maple.games.external.game import ExternalGame
+from maple.runs.storage import mirrored
 from maple.runs.store import RunFolder, default_runs_dir
 from maple.training.agent import Agent, load_agent
 from maple.training.session import Progress, train_run
@@ -74,7 +76,8 @@ def train(
         game, defaults=entry(game).defaults, preset=preset, environment=os.environ, settings=settings, flags=flags
     ).config
     folder = RunFolder(Path(runs_dir or default_runs_dir()) / run)
-    train_run(config, folder, progress or (lambda _: True))
+    with mirrored(folder.path, config.storage, warnings.warn, warnings.warn) as copy_soon:
+        train_run(config, folder, progress or (lambda _: True), saved=lambda _: copy_soon())
     return load_agent(folder.path)
 
 

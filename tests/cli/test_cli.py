@@ -14,6 +14,8 @@ import pytest
 
 from maple.cli import evaluate
 from maple.cli.train import new_name
+from maple.core.config import known_keys
+from maple.core.sources import ENVIRONMENT
 from tests.cli.command import TINY, command_line, maple, maple_alone
 
 
@@ -284,6 +286,41 @@ def test_a_run_starts_on_a_new_machine_from_its_storage(runs: Path, tmp_path: Pa
     assert newest[0].name == newest[1].name
     weights = [(path / "weights.safetensors").read_bytes() for path in newest]
     assert weights[0] == weights[1]
+    done = maple("train", f"file://{tmp_path}/storage/x", "--runs-dir", tmp_path / "new", "--steps", "3700")
+    assert done.returncode == 0, done.stderr  # its settings come from there as well
+    assert sorted((tmp_path / "storage" / "x" / "checkpoints").glob("[0-9]*"))[-1].name == "000000004320"
+    other = maple("train", f"file://{tmp_path}/storage/x", "--run", "y", "--runs-dir", tmp_path / "new")
+    assert (other.returncode, "is called x; leave --run out" in " ".join(other.stderr.split())) == (2, True)
+
+
+def test_settings_are_shown_as_they_will_be_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DISCORD_WEBHOOK_URL", "https://discord.com/api/webhooks/1/verysecretword")
+    monkeypatch.setenv("MAPLE_CHECKPOINT_EVERY_S", "7")
+    words = ["config", "show", "ofc", "--set", "minutes=60", "--algo", "ppo", "--json"]
+    said = maple(*words)
+    found = json.loads(said.stdout)["settings"]
+    assert "verysecretword" not in said.stdout
+    assert found["notify"] == {"value": "1 address", "source": "$DISCORD_WEBHOOK_URL"}
+    assert found["checkpoint_every_s"] == {"value": 7.0, "source": "$MAPLE_CHECKPOINT_EVERY_S"}
+    assert found["minutes"] == {"value": 60.0, "source": "--set"}
+    assert found["algo"] == {"value": "ppo", "source": "flag"}
+    assert found["game.seats"] == {"value": 3, "source": "default"}
+    assert maple(*words, "--set", "game.seats=9").returncode == 2
+    assert json.loads(maple("config", "show", "ofc", "--json").stdout)["settings"]["minutes"]["value"] == 5.0
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_progress_is_shown_unless_it_is_not_wanted(wanted: bool, tmp_path: Path) -> None:
+    words = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "700", *TINY]
+    said = maple(*words, "--set", f"log.console={wanted}")
+    assert said.returncode == 0, said.stderr
+    assert ("steps/s" in said.stderr) == wanted
+
+
+def test_the_reference_page_has_every_setting() -> None:
+    page = maple("config", "docs").stdout
+    for key in [*known_keys(), *ENVIRONMENT, "CLOUD_PROVIDER", "GCS_BUCKET", "S3_BUCKET", "DISCORD_WEBHOOK_URL"]:
+        assert f"`{key}`" in page, key
 
 
 def test_the_evaluation_at_the_end_is_compared_with_the_best_before(
@@ -303,3 +340,24 @@ def test_the_evaluation_at_the_end_is_compared_with_the_best_before(
         assert row["points_per_hand"] >= later["lowest"]["points_per_hand"]
     every = maple("eval", "first", "--runs-dir", tmp_path, "--against", "all", "--hands", "60", "--json")
     assert {row["against"][0] for row in json.loads(every.stdout)["evaluations"]} == {"random", "safe", "rollout"}
+    tables = [["random", "random"], ["safe", "second"], ["first@2160", "second"]]
+    words = [word for table in tables for word in ("--against", ",".join(table))]
+    several = json.loads(maple("eval", "first", "--runs-dir", tmp_path, *words, "--hands", "60", "--json").stdout)
+    assert [row["against"] for row in several["evaluations"]] == tables
+    assert several["lowest"] == min(several["evaluations"], key=lambda row: row["points_per_hand"])
+
+
+def test_a_ladder_needs_somebody_to_meet_and_a_file_that_can_be_read(tmp_path: Path) -> None:
+    alone = maple("ladder", "CartPole-v1", "--runs-dir", tmp_path)
+    assert (alone.returncode, "has one seat" in alone.stderr) == (2, True)
+    (tmp_path / "ladder-ofc.json").write_text('{"results": ')
+    damaged = maple("ladder", "ofc", "--runs-dir", tmp_path)
+    assert (damaged.returncode, "cannot be read; remove it" in damaged.stderr) == (2, True)
+
+
+def test_a_checkpoint_is_not_taken_for_a_run(runs: Path) -> None:
+    for command in (["rm", "--yes"], ["keep"]):
+        step = next((runs / "tiny" / "checkpoints").glob("[0-9]*")).name.lstrip("0")
+        said = maple("runs", *command, f"tiny@{step}", "--runs-dir", runs)
+        assert (said.returncode, "is a checkpoint, not a run" in said.stderr) == (2, True)
+    assert maple("runs", "--state", "asleep", "--runs-dir", runs).returncode == 2

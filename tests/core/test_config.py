@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 import maple
-from maple.core.config import Config, preset_names
+from maple.core.config import preset_names
 from maple.core.errors import ConfigError, GameError
 from maple.core.sources import load_config
 from maple.games import GAMES, game_settings, make_game
@@ -35,7 +35,15 @@ def test_every_preset_loads(preset: str) -> None:
         (["afterstate.lamda=1"], "there is no setting 'afterstate.lamda'; did you mean 'afterstate.lam'"),
         (["nonsense=1"], "there is no setting 'nonsense'"),
         (["ppo.epochs=0"], "ppo.epochs = 0 cannot be used"),
-        (["ppo.epochs=many"], "ppo.epochs = 'many' cannot be used"),
+        (["ppo.epochs=many"], "ppo.epochs = 'many' cannot be used: it must be a whole number"),
+        (["ppo.epochs=true"], "ppo.epochs: it cannot be True"),
+        (["evaluate=2"], "evaluate = 2 cannot be used: it must be true or false"),
+        (["net.hidden=[64, 0]"], "net.hidden.1 = 0 cannot be used: it must be greater than or equal to 1"),
+        (["optimizer.learning_rate=.inf"], "learning_rate = inf cannot be used: it must be a finite number"),
+        (["ppo=3"], "ppo = 3 cannot be used: it is a group of settings, set ppo.NAME instead"),
+        (["=3"], "a setting needs a name"),
+        (["practice=[{game: {}}]"], "practice.0.share is missing"),
+        (["ppo.minibatch=99999"], "ppo: minibatch 99999 is larger than horizon 16384"),
         (["algo=dqnn"], "algo = 'dqnn' cannot be used"),
         (["dqn.capacity=100"], "capacity 100 is smaller than warmup 2000"),
         (["dqn.replay=file", "dqn.save_replay=true"], "kept in a file may exceed memory"),
@@ -87,12 +95,12 @@ def _leaves(model: type[BaseModel]) -> list[str]:
     return names
 
 
-def test_every_setting_is_read_somewhere() -> None:
+def test_every_option_of_a_game_is_read_somewhere() -> None:
+    """Of the settings of runs, tests/training/test_every_setting.py shows what each one changes."""
     package = Path(maple.__file__).parent
     files = [p for p in package.rglob("*.py") if p.name != "config.py"]
     files += (package / "games" / "showdown" / "bridge" / "src").glob("*.js")
     text = "\n".join(p.read_text() for p in files)
-    for name in [*_leaves(Config), *(leaf for game in GAMES for leaf in _leaves(game_settings(game)))]:
-        if name not in ("name", "horizon"):  # read through load_config and Config.horizon
-            read = re.search(rf"\.{name}\b", text) or name in REWARD_PARTS  # those go to the bridge as one mapping
-            assert read, f"nobody reads {name}"
+    for name in (leaf for game in GAMES for leaf in _leaves(game_settings(game))):
+        read = re.search(rf"\.{name}\b", text) or name in REWARD_PARTS  # those go to the bridge as one mapping
+        assert read, f"nobody reads {name}"

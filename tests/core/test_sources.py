@@ -28,7 +28,7 @@ def test_each_source_beats_the_one_before_it(tmp_path: Path) -> None:
     rows = {key: (value, source) for key, value, source in found.rows()}
     assert rows["ppo.minibatch"] == (256, "preset sb3")
     assert rows["ppo.epochs"] == (5, str(file))
-    assert rows["ppo.clip"] == (0.4, "environment")
+    assert rows["ppo.clip"] == (0.4, "$MAPLE_PPO__CLIP")
     assert rows["seed"] == (4, "--set")
     assert rows["minutes"] == (1.0, "flag")
     assert rows["practice"] == ([], "the game")
@@ -54,7 +54,10 @@ def test_names_of_other_programs_are_understood() -> None:
     ("environment", "sentence"),
     [
         ({"MAPLE_PPO__CLIPP": "1"}, "MAPLE_PPO__CLIPP is no setting ('ppo.clipp'); did you mean 'ppo.clip'"),
-        ({"MAPLE_SEED": "many"}, "seed = 'many' cannot be used"),
+        ({"MAPLE_SEED": "many"}, "seed = 'many' (from $MAPLE_SEED) cannot be used: it must be a whole number"),
+        ({"NUM_ENVS": "0"}, "tables = 0 (from $NUM_ENVS) cannot be used: it must be greater than or equal to 1"),
+        ({"CLOUD_PROVIDER": "attic"}, "CLOUD_PROVIDER = 'attic' cannot be used; write gcs, aws or none"),
+        ({"CLOUD_PROVIDER": "gcs", "S3_BUCKET": "b"}, "CLOUD_PROVIDER is gcs, but GCS_BUCKET is not set"),
         ({"USE_SUBPROC_ENVS": "maybe"}, "USE_SUBPROC_ENVS = 'maybe' cannot be used"),
     ],
 )
@@ -80,3 +83,26 @@ def test_mistakes_in_a_file_get_a_sentence(text: str, sentence: str, tmp_path: P
 def test_values_that_cannot_work_together_are_refused(section: str) -> None:
     with pytest.raises(ConfigError, match="minibatch"):
         gather("ofc", settings=[f"{section}.horizon=1000", f"{section}.minibatch=2000"])
+
+
+@pytest.mark.parametrize(
+    ("environment", "url", "source"),
+    [
+        ({"CLOUD_PROVIDER": "gcs", "GCS_BUCKET": "box/runs"}, "gs://box/runs", "$GCS_BUCKET"),
+        ({"CLOUD_PROVIDER": "AWS", "S3_BUCKET": "box"}, "s3://box", "$S3_BUCKET"),
+        ({"CLOUD_PROVIDER": "aws", "S3_BUCKET": "box", "MAPLE_STORAGE_URL": "file:///x"}, "file:///x", None),
+        ({"CLOUD_PROVIDER": "none", "S3_BUCKET": "box"}, None, "default"),
+    ],
+)
+def test_the_clouds_own_names_say_where_runs_are_copied(
+    environment: dict[str, str], url: str | None, source: str | None
+) -> None:
+    found = {key: (value, origin) for key, value, origin in gather("ofc", environment=environment).rows()}
+    assert found["storage"] == (url, source or "$MAPLE_STORAGE_URL")
+
+
+@pytest.mark.parametrize("key", ["storage=s3://me:hush@box", "storage=az://box?sig=hush"])
+def test_a_secret_in_an_address_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(ConfigError, match="must hold no password") as caught:
+        gather("ofc", settings=[key])
+    assert "hush" not in str(caught.value)

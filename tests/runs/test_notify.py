@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from maple.core.errors import ConfigError
-from maple.runs.notify import Message, Notifier, addresses, make_notifier, without_secrets
+from maple.runs.notify import Message, Notifier, addresses, make_notifier
+from maple.runs.secrets import secrets_of, without_secrets
 
 
 class _Service(ThreadingHTTPServer):
@@ -114,10 +115,11 @@ def test_progress_is_told_now_and_then_and_gives_way() -> None:
     notifier = Notifier(send, [], lambda _: None, clock=lambda: now[0])
     for minute in range(10):
         now[0] = 60.0 * minute
-        notifier.tell(Message(f"minute {minute}", "", progress=True))
+        notifier.tell(Message(f"minute {minute}", "", topic="progress"))
+        notifier.tell(Message(f"checkpoint {minute}", "", topic="checkpoint"))
     gate.set()
     notifier.close()
-    assert sent == ["minute 0", "minute 5"]
+    assert sent == ["minute 0", "checkpoint 0", "minute 5", "checkpoint 5"]
 
 
 def test_nothing_that_send_raises_gets_out() -> None:
@@ -158,3 +160,9 @@ def test_secrets_are_taken_out_in_parts() -> None:
     )
     assert "tokentoken" not in hidden
     assert "123456789" not in hidden
+
+
+def test_the_environments_own_secrets_are_known_by_their_names() -> None:
+    names = ("AWS_SECRET_ACCESS_KEY", "MAPLE_NOTIFY_URL", "DISCORD_WEBHOOK_URL", "SOME_API_TOKEN")
+    environment = dict.fromkeys(names, "longenough") | {"PATH": "/usr/local/bin", "X_PASSWORD": "short"}
+    assert secrets_of(environment) == ["longenough"] * 4

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from maple.core.errors import ConfigError
+from maple.core.room import container_room
 from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
@@ -16,7 +18,7 @@ from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 from maple.nets.sequence_q import RecurrentQ
 from maple.training.build import build_trainer, trainer_state
 from maple.training.learners import weights_of
-from maple.training.preflight import check_memory, estimate
+from maple.training.preflight import NODE, WORKER, check_memory, estimate
 
 KINDS = [
     ["algo=afterstate"],
@@ -96,3 +98,40 @@ def test_snapshots_and_rivals_are_foreseen() -> None:
         for more in ([], ["opponents=self:0.5,hard:0.3,run:a:0.1,run:b:0.1"])
     )
     assert league.network / plain.network == pytest.approx((5 + 5 + 2) / 5)
+
+
+def test_processes_that_play_are_foreseen() -> None:
+    walk = "tests.games.external.envs:Walk"
+    few, many = (load_config(walk, settings=["algo=ppo", "ppo.policy=index", f"workers.count={n}"]) for n in (0, 60))
+    game = make_game(walk)
+    assert estimate(few, game).workers == 0
+    assert estimate(many, game).workers == (60 + 2) * WORKER
+    with pytest.raises(ConfigError, match=r"\(workers 3\.9 GiB.* --workers (\d+) --set workers.spares=0 would fit"):
+        check_memory(many, game, free=3 * 2**30)
+    assert estimate(many.model_copy(update={"actors": many.actors.model_copy(update={"count": 2})}), game).workers == 0
+    battles, showdown = load_config("showdown", settings=["algo=ppo", "threads=32"]), make_game("showdown")
+    assert estimate(battles, showdown).workers == 33 * NODE
+    with pytest.raises(ConfigError, match=r"workers 7\.7 GiB.* --set threads=8 would fit"):
+        check_memory(battles, showdown, free=5 * 2**30)
+
+
+def test_the_bounds_of_a_container_are_seen(tmp_path: Path) -> None:
+    def write(name: str, text: str) -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert container_room(tmp_path) is None
+    write("proc/self/cgroup", "0::/pod/box\n")
+    write("sys/fs/cgroup/pod/box/memory.max", "max\n")
+    write("sys/fs/cgroup/pod/box/memory.current", "500\n")
+    assert container_room(tmp_path) is None
+    write("sys/fs/cgroup/pod/memory.max", "3000\n")  # around it all
+    write("sys/fs/cgroup/pod/memory.current", "2500\n")
+    write("sys/fs/cgroup/pod/memory.stat", "anon 1500\ninactive_file 700\n")
+    assert container_room(tmp_path) == 3000 - 2500 + 700
+    write("sys/fs/cgroup/pod/box/memory.max", "900\n")
+    assert container_room(tmp_path) == 400
+    write("proc/self/cgroup", "4:memory:/docker/not-seen-from-here\n1:cpu:/\n")
+    write("sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n")
+    write("sys/fs/cgroup/memory/memory.usage_in_bytes", "200\n")
+    assert container_room(tmp_path) == 800

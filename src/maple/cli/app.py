@@ -35,6 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
+    pretty_exceptions_show_locals=False,  # some are addresses and passwords
 )
 
 

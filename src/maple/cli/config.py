@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import os
 import types
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from maple.cli.options import ConfigOption, GameArgument, JsonOption, PresetOption, SetOption
+from maple.cli.options import (
+    AlgoOption,
+    ConfigOption,
+    EvaluateOption,
+    GameArgument,
+    JsonOption,
+    MinutesOption,
+    NotifyOption,
+    OpponentsOption,
+    PresetOption,
+    SeedOption,
+    SetOption,
+    StepsOption,
+    StorageOption,
+    WorkersOption,
+    worker_flag,
+)
 from maple.cli.output import print_json, print_table, results
+from maple.cli.settings import settings_asked_for
 from maple.core.config import Config
-from maple.core.sources import ENVIRONMENT, gather
-from maple.games import GAMES, entry, game_settings
+from maple.core.sources import ENVIRONMENT, PROVIDERS
+from maple.games import GAMES, game_settings
+from maple.runs.notify import address_variable, addresses
 
 __all__ = ["app"]
 
@@ -24,27 +42,44 @@ app = typer.Typer(help="The settings of a run: what is in force, and the referen
 @app.command("show")
 def show(
     game: GameArgument,
+    steps: StepsOption = None,
+    minutes: MinutesOption = None,
+    seed: SeedOption = None,
     preset: PresetOption = None,
     config_file: ConfigOption = None,
+    algo: AlgoOption = None,
+    opponents: OpponentsOption = None,
+    workers: WorkersOption = None,
     settings: SetOption = None,
+    storage: StorageOption = None,
+    notify: NotifyOption = None,
+    evaluate: EvaluateOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print every setting that `maple train` with these options would use, and where it came from.
 
-    Later wins: defaults, the game's own, preset, `--config` file, environment, `--set`.
+    Later wins: defaults, the game's own, preset, `--config` file, environment, `--set`, flags. Where messages go is
+    counted and never shown.
 
     - `maple config show ofc --preset speed --set ppo.clip=0.1`
     """
-    found = gather(
-        game, defaults=entry(game).defaults, preset=preset, file=config_file, environment=os.environ, settings=settings
-    )
-    rows = found.rows()
+    flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+    flags |= {"evaluate": evaluate, "workers": worker_flag(workers), "storage": storage}
+    found = settings_asked_for(game, None, preset, config_file, settings, flags).found
+    rows = [*found.rows(), _messages(notify or [])]
     if json:
         print_json({"settings": {key: {"value": value, "source": source} for key, value, source in rows}})
         return
     print_table(
         f"settings of {game}", ["setting", "value", "from"], [[key, str(value), source] for key, value, source in rows]
     )
+
+
+def _messages(given: list[str]) -> tuple[str, str, str]:
+    """How many addresses messages go to; the addresses themselves are secrets."""
+    count, name = len(addresses(given, os.environ)), address_variable(os.environ)
+    source = "default" if not count else "flag" if given else f"${name}"
+    return "notify", f"{count} addresses" if count != 1 else "1 address", source
 
 
 @app.command("docs")
@@ -64,6 +99,9 @@ def docs() -> None:
         lines += _rows(game_settings(name), "game.")
     lines += ["", "## Names that other programs use", "", "| in the environment | setting |", "|---|---|"]
     lines += [f"| `{name}` | `{key}` |" for name, key in ENVIRONMENT.items()]
+    told = ", ".join(f"`{provider}` for `{bucket}`" for provider, (_, bucket) in PROVIDERS.items())
+    lines += [f"| `CLOUD_PROVIDER` | `storage`, with the bucket's name: {told} |"]
+    lines += ["| `MAPLE_NOTIFY_URL`, `DISCORD_WEBHOOK_URL` | as `--notify`; never shown or written |"]
     results.print("\n".join(lines), markup=False, soft_wrap=True)
 
 
@@ -82,6 +120,8 @@ def _rows(model: type[BaseModel], prefix: str) -> list[str]:
 
 def _kind(kind: Any) -> str:
     """A type in words."""
+    if get_origin(kind) is Annotated:
+        return _kind(get_args(kind)[0])
     if get_origin(kind) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(kind))
     if get_origin(kind) in (Union, types.UnionType):

@@ -202,8 +202,11 @@ def _every_opponent(run: str, runs_dir: Path | None) -> list[list[str]]:
 def evaluate_run(
     run: Annotated[str, typer.Argument(help="A run's name or path, or a checkpoint folder.", metavar="RUN")],
     against: Annotated[
-        str | None,
-        typer.Option(help="The other seats, opponents or runs: random,random or safe,first@best; all: each in turn."),
+        list[str] | None,
+        typer.Option(
+            help="The other seats, opponents or runs: random,random or safe,first@best; all: each opponent in the box. "
+            "May be given several times."
+        ),
     ] = None,
     hands: Annotated[int | None, typer.Option(min=1, help="Hands to play, every rotation counted.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the deals.")] = 0,
@@ -220,15 +223,17 @@ def evaluate_run(
     - `maple eval first --against rollout,rollout --set game.fantasyland=off --json`
     - `maple eval first@best --against second,second`
     - `maple eval first --against all` (every opponent in the box, and against which it does worst)
+    - `maple eval first --against safe,safe --against second,second --against first@best,first@best`
     - `maple eval pole` (an env with one seat has no opponents: its mean return)
     """
-    asked: list[list[str] | None] = [[name.strip() for name in against.split(",")] if against else None]
-    if against == "all":
-        asked = [*_every_opponent(run, runs_dir)]
-    rows = [evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json) for names in asked]
+    asked: list[list[str] | None] = []
+    for table in against or []:
+        asked += _every_opponent(run, runs_dir) if table == "all" else [[name.strip() for name in table.split(",")]]
+    several = len(against or []) > 1 or against == ["all"]
+    rows = [evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json) for names in asked or [None]]
     lowest = min(rows, key=lambda row: float(row[row["metric"]]))
     if json:
-        print_json({"evaluations": rows, "lowest": lowest} if against == "all" else rows[0])
+        print_json({"evaluations": rows, "lowest": lowest} if several else rows[0])
         return
     print_evaluations(f"{run} after {rows[0]['steps']:,} steps", rows)
     if len(rows) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ from rich.progress import Progress
 
 from maple.cli.options import GameArgument, JsonOption, RunsDirOption, SetOption
 from maple.cli.output import notes, print_json, print_table
+from maple.core.errors import GameError
 from maple.core.sources import load_config
 from maple.runs.listing import list_runs
 from maple.runs.store import default_runs_dir
@@ -41,8 +43,10 @@ def ladder(
     from maple.training.ladder import Ladder
 
     chosen = make_game(game, load_config(game, settings=settings).game)
+    if chosen.spec.seats < 2:
+        raise GameError(f"{game} has one seat, so nobody meets anybody there; compare runs of it with maple eval")
     base = runs_dir or default_runs_dir()
-    name = "-".join([game, *(text.partition("=")[2] for text in settings or [])])
+    name = re.sub(r"[^\w.=-]+", "-", "-".join([game, *(text.partition("=")[2] for text in settings or [])]))
     with Team(available_cores()) as team:
         players = _players(chosen, base, team)
         kept = Ladder(base / f"ladder-{name}.json")

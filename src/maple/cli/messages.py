@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,8 @@ from maple.cli.evaluate import metric_name, metric_texts
 from maple.cli.progress import clock_text
 from maple.core.config import Config
 from maple.core.errors import MapleError
-from maple.runs.notify import Message, Notifier, without_secrets
+from maple.runs.notify import Message, Notifier
+from maple.runs.secrets import secrets_of, without_secrets
 
 if TYPE_CHECKING:
     from maple.training.session import Progress
@@ -25,9 +27,9 @@ class Messages:
     def __init__(self, notifier: Notifier | None, run: str, addresses: Sequence[str]) -> None:
         self._notifier, self._run, self._addresses = notifier, run, addresses
 
-    def _tell(self, title: str, lines: list[str], kind: str = "info", progress: bool = False) -> None:
+    def _tell(self, title: str, lines: list[str], kind: str = "info", topic: str = "") -> None:
         if self._notifier is not None:
-            self._notifier.tell(Message(f"{self._run}: {title}", "\n".join(lines), kind, progress))
+            self._notifier.tell(Message(f"{self._run}: {title}", "\n".join(lines), kind, topic))
 
     def started(self, config: Config) -> None:
         """The run begins, or goes on."""
@@ -38,19 +40,19 @@ class Messages:
         """The same `tell`, which also sends a table of progress now and then."""
 
         def both(now: Progress) -> bool:
-            self._tell(f"{now.progress:.0%}", _table(asdict(now)), progress=True)
+            self._tell(f"{now.progress:.0%}", _table(asdict(now)), topic="progress")
             return tell(now)
 
         return both
 
     def saved(self, checkpoint: Path) -> None:
         """A checkpoint is on disk."""
-        self._tell("checkpoint", [f"saved {checkpoint.name}"], progress=True)
+        self._tell("checkpoint", [f"saved {checkpoint.parent.name}/{checkpoint.name}"], topic="checkpoint")
 
     def failed(self, error: BaseException) -> None:
         """The run ended by an error."""
         cause = f"{type(error).__name__}: {error}" if not isinstance(error, MapleError) else str(error)
-        self._tell("failed", [without_secrets(cause, self._addresses)], "failure")
+        self._tell("failed", [without_secrets(cause, [*self._addresses, *secrets_of(os.environ)])], "failure")
 
     def ended(self, summary: dict[str, Any]) -> None:
         """The run ended well."""

@@ -12,12 +12,18 @@ from maple.core.errors import ConfigError
 __all__ = [
     "AlgoOption",
     "ConfigOption",
+    "EvaluateOption",
     "GameArgument",
     "JsonOption",
+    "MinutesOption",
+    "NotifyOption",
+    "OpponentsOption",
     "PresetOption",
     "RunsDirOption",
     "SeedOption",
     "SetOption",
+    "StepsOption",
+    "StorageOption",
     "WorkersOption",
     "worker_flag",
 ]
@@ -51,6 +57,24 @@ SetOption = Annotated[
 ]
 AlgoOption = Annotated[
     str | None, typer.Option(help="How to learn: afterstate, ppo or dqn [default: the game's strongest].")
+]
+
+StepsOption = Annotated[int | None, typer.Option(help="End after so many decisions, counted over the whole run.")]
+MinutesOption = Annotated[float | None, typer.Option(help="End after so many minutes of training. [default: 5]")]
+OpponentsOption = Annotated[
+    str | None, typer.Option(help="Who sits opposite, by weight: self:0.5,past:0.3,random:0.2 [default: self].")
+]
+StorageOption = Annotated[
+    str | None,
+    typer.Option(help="Copy the run there in the background, and start from there on a new machine: s3://… gs://…"),
+]
+NotifyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Where to send messages, as Apprise writes it [default: $MAPLE_NOTIFY_URL]."),
+]
+EvaluateOption = Annotated[
+    bool | None,
+    typer.Option("--evaluate/--no-evaluate", help="Play against every opponent at the end [default: evaluate]."),
 ]
 
 

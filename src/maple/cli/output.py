@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -13,9 +15,31 @@ from rich.table import Table
 
 __all__ = ["notes", "print_json", "print_table", "results", "warn"]
 
+
+class _LastingConsole(Console):
+    """A console that may go away: once a pipe is closed, a terminal gone or a disk full, it writes to nowhere.
+
+    A run on the other end of an SSH line would otherwise end with the line.
+    """
+
+    def on_broken_pipe(self) -> None:
+        """Left to `_check_buffer`: rich calls this where it caught the error, and would itself end the process."""
+        raise
+
+    def _check_buffer(self) -> None:
+        try:
+            super()._check_buffer()
+        except OSError:
+            self.quiet = True
+            with suppress(OSError):  # where it is no file of the system
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self.file.fileno())  # what is still buffered would fail again at the end
+                os.close(nowhere)
+
+
 # without emoji: a weight such as `self:-1:` would be shown as a thumb
-results = Console(highlight=False, emoji=False)
-notes = Console(stderr=True, highlight=False, emoji=False)
+results = _LastingConsole(highlight=False, emoji=False)
+notes = _LastingConsole(stderr=True, highlight=False, emoji=False)
 
 
 def warn(sentence: str) -> None:

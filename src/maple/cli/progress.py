@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from maple.cli.interruptions import Interruptions
 from maple.cli.output import notes
 
 if TYPE_CHECKING:
@@ -48,15 +47,11 @@ def telling(title: str) -> Iterator[Callable[[str], None]]:
 
 
 class LiveTraining:
-    """Shows each update. Ctrl-C and SIGTERM ask the run to stop and save after the update under way; when the terminal
-    goes away (SIGHUP), the run goes on without it."""
+    """Shows each update, and answers whether the run is to go on."""
 
-    def __init__(self, show: bool = True) -> None:
-        self._show = show
-        self._stop = False
+    def __init__(self, interruptions: Interruptions, show: bool = True) -> None:
+        self._interruptions, self._show = interruptions, show
         self._last_plain = 0.0
-        self._before: dict[int, Any] = {}
-        self._terminals = [stream for stream in (0, 1, 2) if os.isatty(stream)]
         self._bar = Progress(
             BarColumn(bar_width=24),
             TaskProgressColumn(),
@@ -68,10 +63,6 @@ class LiveTraining:
         self._task = self._bar.add_task("", total=1.0, line="")
 
     def __enter__(self) -> LiveTraining:
-        self._before = {signal.SIGINT: signal.signal(signal.SIGINT, self._on_interrupt)}
-        self._before[signal.SIGTERM] = signal.signal(signal.SIGTERM, self._on_terminate)
-        if hasattr(signal, "SIGHUP"):
-            self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_hang_up)
         self._bar.start()
         return self
 
@@ -79,36 +70,18 @@ class LiveTraining:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if self._stop:
-            raise KeyboardInterrupt
-        self._stop = True
-        notes.print("stopping after this update, to save; Ctrl-C again to stop at once")
-
-    def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
-        self._stop = True
-
-    def _on_hang_up(self, _number: int, _frame: FrameType | None) -> None:
-        """Write to nowhere from now on: a write to a terminal that is gone would end the run."""
-        self._bar.stop()
-        self._bar.disable = True
-        self._show = False
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in self._terminals:
-            os.dup2(nowhere, stream)
-        os.close(nowhere)
 
     def __call__(self, now: TrainingProgress) -> bool:
+        if self._interruptions.hung_up:
+            self._bar.stop()
+            self._show = False
         line = line_of(asdict(now))
         self._bar.update(self._task, completed=now.progress, line=line)
         plain = self._show and not notes.is_terminal
         if plain and (time.monotonic() - self._last_plain >= PLAIN_EVERY_S or now.progress >= 1.0):
             self._last_plain = time.monotonic()
             notes.print(f"{now.progress:4.0%}  {line}", soft_wrap=True)
-        return not self._stop
+        return not self._interruptions.stop
 
 
 def line_of(now: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ __all__ = ["app"]
 app = typer.Typer(help="List runs, compare, keep, remove and attach to them.", invoke_without_command=True)
 
 NamesArgument = Annotated[list[str], typer.Argument(help="Runs, by name or path.", metavar="RUN...")]
+State = Literal["running", "finished", "stopped"]
 Sorting = Literal["changed", "name", "steps", "best", "speed"]
 SORTED_BY: dict[str, Any] = {
     "changed": lambda run: -run.changed,
@@ -45,7 +46,7 @@ def _ago(seconds: float) -> str:
 def runs(
     context: typer.Context,
     game: Annotated[str | None, typer.Option(help="Only runs of this game.")] = None,
-    state: Annotated[str | None, typer.Option(help="Only runs that are running, finished or stopped.")] = None,
+    state: Annotated[State | None, typer.Option(help="Only runs that are in this state.")] = None,
     sort: Annotated[Sorting, typer.Option(help="What comes first.")] = "changed",
     runs_dir: RunsDirOption = None,
     json: JsonOption = False,
@@ -91,7 +92,10 @@ def _folder(name: str, runs_dir: Path | None) -> RunFolder:
     for path in (base / name, Path(name)):
         if (path / "config.json").is_file():
             return RunFolder(path)
-    return RunFolder(find_run(name, runs_dir))
+    found = find_run(name, runs_dir)
+    if not (found / "checkpoints").is_dir():
+        raise RunError(f"{name} is a checkpoint, not a run; name the run alone")
+    return RunFolder(found)
 
 
 @app.command("rm")
@@ -112,7 +116,10 @@ def remove(
     if not yes and not typer.confirm(f"remove {', '.join(folder.name for folder in folders)} for good?"):
         return
     for folder in folders:
-        shutil.rmtree(folder.path)
+        try:
+            shutil.rmtree(folder.path)
+        except OSError as error:
+            raise RunError(f"cannot remove run {folder.name!r}: {error.filename}: {error.strerror}") from None
         notes.print(f"removed {folder.name}")
 
 
@@ -124,7 +131,12 @@ def keep(
 ) -> None:
     """Mark runs as ones to keep: `maple runs rm` then leaves them alone."""
     for folder in [_folder(name, runs_dir) for name in names]:
-        folder.set_kept(not undo)
+        try:
+            folder.set_kept(not undo)
+        except OSError as error:
+            raise RunError(
+                f"cannot mark run {folder.name!r}: {error.strerror}; see who may write {folder.path}"
+            ) from None
         notes.print(f"{folder.name} is {'no longer ' if undo else ''}kept")
 
 

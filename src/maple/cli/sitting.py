@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maple.cli.evaluate import evaluation, print_comparison, print_evaluations
+from maple.cli.interruptions import Interruptions, PreemptedError
 from maple.cli.messages import Messages
 from maple.cli.output import notes, warn
 from maple.cli.profiling import Profiled
@@ -18,10 +18,10 @@ from maple.core.kernel_cache import is_compiled
 from maple.games import make_game
 from maple.runs.listing import best_before
 from maple.runs.notify import make_notifier
+from maple.runs.storage import mirrored
 from maple.runs.store import RunFolder
 
 if TYPE_CHECKING:
-    from maple.runs.storage import Mirror
     from maple.training.session import Progress
 
 __all__ = ["Company", "compile_kernels", "sit"]
@@ -34,7 +34,6 @@ class Company:
     opponents: tuple[str, ...] = ()  # of the evaluation at the end
     donor: Path | None = None  # a checkpoint to begin with
     addresses: tuple[str, ...] = ()  # where messages go
-    storage: str | None = None  # where the run is mirrored
     profile: str | None = None  # the name of the profile to keep
     perf_every: float | None = None  # seconds between [PERF] lines
     quiet: bool = False
@@ -60,46 +59,69 @@ def _study(config: Config) -> str:
     return f"; it copies {recipe.study} for its first {recipe.study_steps:,} decisions"
 
 
-def sit(config: Config, folder: RunFolder, company: Company) -> dict[str, Any]:
+def sit(config: Config, folder: RunFolder, company: Company, interruptions: Interruptions) -> dict[str, Any]:
     """Compile, train, evaluate; returns the figures of the run."""
     messages = Messages(make_notifier(company.addresses, warn), folder.name, company.addresses)
-    with _mirrored(folder, company.storage) as mirror:
-        try:
+    try:
+        note = partial(notes.print, soft_wrap=True, markup=False)
+        with mirrored(folder.path, config.storage, warn, note) as copy_soon:
             compile_s = compile_kernels(config, company.opponents)
             how = f"({config.algo}{_study(config)})"
             notes.print(f"training {config.name} as run [bold]{folder.name}[/] in {folder.path.parent} {how}")
             messages.started(config)
-            last = _train(config, folder, company, messages, mirror)
+            last = _train(config, folder, company, messages, copy_soon, interruptions)
             summary = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}
             if last.progress < 1.0:
                 notes.print(f"stopped at {last.progress:.0%} and saved; the same command goes on: --run {folder.name}")
             else:
-                summary |= _evaluate(config, folder, company, last)
+                summary |= _evaluate_unless_stopped(config, folder, company, last, interruptions)
             messages.ended(summary)
-        except BaseException as error:
-            messages.failed(error)
-            raise
-        finally:
-            messages.close()
+    except PreemptedError:
+        raise
+    except BaseException as error:
+        messages.failed(error)
+        raise
+    finally:
+        messages.close()
     return summary
 
 
-def _train(config: Config, folder: RunFolder, company: Company, messages: Messages, mirror: Mirror | None) -> Progress:
+def _evaluate_unless_stopped(
+    config: Config, folder: RunFolder, company: Company, last: Progress, interruptions: Interruptions
+) -> dict[str, Any]:
+    """The evaluation at the end; a machine that is taken away meanwhile leaves it to the next start."""
+    try:
+        if not interruptions.stop:
+            return _evaluate(config, folder, company, last)
+    except PreemptedError:
+        pass
+    notes.print(f"stopped before its evaluation; the same command evaluates it: --run {folder.name}")
+    return {}
+
+
+def _train(
+    config: Config,
+    folder: RunFolder,
+    company: Company,
+    messages: Messages,
+    copy_soon: Callable[[], None],
+    interruptions: Interruptions,
+) -> Progress:
     """Train, with everything that listens."""
     from maple.cli.progress import LiveTraining
     from maple.training.session import train_run
 
     shown = config.log.enabled and config.log.console and not company.quiet
     with (
-        LiveTraining(show=shown) as live,
+        interruptions.training(),
+        LiveTraining(interruptions, shown) as live,
         Profiled(folder, company.profile, company.perf_every) as profiled,
     ):
 
         def saved(checkpoint: Path) -> None:
             messages.saved(checkpoint)
             profiled.saved()
-            if mirror is not None:
-                mirror.changed()
+            copy_soon()
 
         tell = profiled.watching(messages.watching(live))
         note = partial(notes.print, soft_wrap=True, markup=False)
@@ -124,24 +146,3 @@ def _evaluate(config: Config, folder: RunFolder, company: Company, last: Progres
         if before is not None:
             print_comparison(hardest, before)
     return {"evaluations": rows, "lowest": hardest, "best_before": before}
-
-
-@contextmanager
-def _mirrored(folder: RunFolder, url: str | None) -> Iterator[Mirror | None]:
-    """A mirror of the run's folder at `url` while it trains; a run that is there but not here is brought here first."""
-    if url is None:
-        yield None
-        return
-    from maple.runs.storage import Mirror, fetch_run, open_place
-
-    place = open_place(f"{url.rstrip('/')}/{folder.name}")
-    if not folder.checkpoints.is_dir():
-        step = fetch_run(place, folder.path)
-        if step is not None:
-            notes.print(f"brought the run from {place.shown}, as it was at step {step:,}")
-    mirror = Mirror(folder.path, place, warn)
-    try:
-        yield mirror
-    finally:
-        with notes.status(f"copying what is left to {place.shown}"):
-            mirror.close()

@@ -12,59 +12,45 @@ from typing import Annotated, Any
 import typer
 
 from maple.cli.detach import go_on_alone
+from maple.cli.interruptions import Interruptions
 from maple.cli.options import (
     AlgoOption,
     ConfigOption,
+    EvaluateOption,
     GameArgument,
     JsonOption,
+    MinutesOption,
+    NotifyOption,
+    OpponentsOption,
     PresetOption,
     RunsDirOption,
     SeedOption,
     SetOption,
+    StepsOption,
+    StorageOption,
     WorkersOption,
     worker_flag,
 )
 from maple.cli.output import notes, print_json
+from maple.cli.settings import settings_asked_for
 from maple.cli.sitting import Company, sit
-from maple.core.config import Config
 from maple.core.errors import ConfigError
-from maple.core.sources import gather
-from maple.games import entry, make_game
+from maple.games import make_game
 from maple.runs.notify import addresses
-from maple.runs.storage import storage_url
 from maple.runs.store import RunFolder, default_runs_dir
 
 __all__ = ["train"]
 
-DEFAULT_MINUTES = 5.0
-
 RunOption = Annotated[str | None, typer.Option(help="The run's name; a run of that name goes on. [default: made up]")]
-StepsOption = Annotated[int | None, typer.Option(help="End after so many decisions, counted over the whole run.")]
-MinutesOption = Annotated[float | None, typer.Option(help="End after so many minutes of training. [default: 5]")]
-OpponentsOption = Annotated[
-    str | None, typer.Option(help="Who sits opposite, by weight: self:0.5,past:0.3,random:0.2 [default: self].")
-]
 FormatOption = Annotated[str | None, typer.Option("--format", help="showdown: the battle format.")]
 FromOption = Annotated[
     str | None, typer.Option("--from", help="Begin a new run with another run's weights: NAME, NAME@best, a path.")
-]
-StorageOption = Annotated[
-    str | None,
-    typer.Option(help="Copy the run there in the background, and start from there on a new machine: s3://… gs://…"),
-]
-NotifyOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Where to send messages, as Apprise writes it [default: $MAPLE_NOTIFY_URL]."),
 ]
 DetachOption = Annotated[
     bool, typer.Option("--detach", help="Go on in the background; `maple runs attach NAME` shows its progress.")
 ]
 PriceOption = Annotated[
     float | None, typer.Option(min=0, help="What this machine costs an hour; the end then says what the run cost.")
-]
-EvaluateOption = Annotated[
-    bool | None,
-    typer.Option("--evaluate/--no-evaluate", help="Play against every opponent at the end [default: evaluate]."),
 ]
 ProfileOption = Annotated[bool, typer.Option("--profile", help="Record where time goes; see maple profile.")]
 ProfileNameOption = Annotated[str | None, typer.Option(help="The profile's name [default: profile].")]
@@ -116,31 +102,33 @@ def train(
     - `maple train ofc --run week --minutes 10000 --detach` (then `maple runs attach week`)
     - `maple train CartPole-v1 --minutes 1` (an id that Gymnasium has registered)
     - `maple train my_package.my_module:make_env --set env.size=9 --workers 4` (an env of your own)
+    - `maple train s3://bucket/runs/week` (goes on with a run that was mirrored there, on a new machine)
     - `maple train showdown --format gen9randombattle --minutes 60`
     """
-    from maple.training.checkpoint import find_checkpoint
-    from maple.training.rivals import check_rivals
+    with Interruptions() as interruptions:
+        from maple.training.checkpoint import find_checkpoint
+        from maple.training.rivals import check_rivals
 
-    flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
-    flags |= {"evaluate": evaluate, "workers": worker_flag(workers)}
-    config = _config(game, preset, config_file, _with_format(game, settings, battle_format), flags)
-    spec = make_game(game, config.game).spec
-    base = runs_dir or default_runs_dir()
-    folder = RunFolder(base / (run or new_name(game, base)))
-    company = Company(
-        opponents=spec.opponents if config.evaluate else (),
-        donor=find_checkpoint(start_from, runs_dir) if start_from else None,
-        addresses=tuple(addresses(notify or [], os.environ)),
-        storage=storage_url(storage, os.environ),
-        profile=_profile_name(profile, profile_name),
-        perf_every=perf_every,
-        quiet=json,
-    )
-    if company.storage is None and not folder.checkpoints.is_dir():  # else its rivals may be in its checkpoint
-        check_rivals(config, base)
-    if detach:
-        return go_on_alone(folder, json)
-    return _tell(sit(config, folder, company), price_per_hour, json)
+        flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
+        flags |= {"evaluate": evaluate, "workers": worker_flag(workers), "storage": storage}
+        settings = _with_format(game, settings, battle_format)
+        asked = settings_asked_for(game, run, preset, config_file, settings, flags)
+        config, base = asked.found.config, runs_dir or default_runs_dir()
+        spec = make_game(config.name, config.game).spec
+        folder = RunFolder(base / (asked.run or new_name(config.name, base)))
+        company = Company(
+            opponents=spec.opponents if config.evaluate else (),
+            donor=find_checkpoint(start_from, runs_dir) if start_from else None,
+            addresses=tuple(addresses(notify or [], os.environ)),
+            profile=_profile_name(profile, profile_name),
+            perf_every=perf_every,
+            quiet=json,
+        )
+        if config.storage is None and not folder.checkpoints.is_dir():  # else its rivals may be in its checkpoint
+            check_rivals(config, base)
+        if detach:
+            return go_on_alone(folder, json)
+        return _tell(sit(config, folder, company, interruptions), price_per_hour, json)
 
 
 def _with_format(game: str, settings: list[str] | None, battle_format: str | None) -> list[str]:
@@ -148,16 +136,6 @@ def _with_format(game: str, settings: list[str] | None, battle_format: str | Non
     if battle_format is not None and game != "showdown":
         raise ConfigError(f"--format is of showdown; {game} has none, leave it out")
     return [*(settings or []), *([f"game.format={battle_format}"] if battle_format else [])]
-
-
-def _config(
-    game: str, preset: str | None, file: Path | None, settings: list[str] | None, flags: dict[str, Any]
-) -> Config:
-    """The run's settings from all their sources; a run that is told no end gets one."""
-    if flags["steps"] is None and flags["minutes"] is None:
-        flags["minutes"] = DEFAULT_MINUTES
-    sources: dict[str, Any] = {"preset": preset, "file": file, "settings": settings, "flags": flags}
-    return gather(game, defaults=entry(game).defaults, environment=os.environ, **sources).config
 
 
 def _tell(summary: dict[str, Any], price_per_hour: float | None, json: bool) -> None:

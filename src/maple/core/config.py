@@ -1,6 +1,6 @@
 """Settings: one typed, frozen tree, parsed once at the edge.
 
-`core/sources.py` says where settings come from. Every field is read somewhere; a test holds that, and unknown keys are
+`core/sources.py` says where settings come from. Every field changes something; a test holds that, and unknown keys are
 errors.
 """
 
@@ -10,12 +10,14 @@ import os
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from maple.core.errors import ConfigError, nearest
+from maple.core.mistakes import sentence
+from maple.core.section import Section, Width, plain_url
 from maple.core.yaml_file import read_yaml
 
 __all__ = [
@@ -43,10 +45,6 @@ __all__ = [
 ]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 def _fits(section: Any) -> Any:
     """A minibatch that is larger than what is collected would never be learned from."""
     if section.minibatch > section.horizon:
@@ -54,10 +52,10 @@ def _fits(section: Any) -> Any:
     return section
 
 
-class NetConfig(_Section):
+class NetConfig(Section):
     """The network."""
 
-    hidden: list[int] = Field([128, 64], min_length=1, description="widths of the hidden layers")
+    hidden: list[Width] = Field([128, 64], min_length=1, description="widths of the hidden layers")
     activation: Literal["relu", "tanh"] = Field("relu", description="of policies over indices")
     core: Literal["none", "lstm", "gru"] = Field("none", description="what remembers a seat's earlier decisions")
     core_width: int = Field(64, ge=1, description="how many numbers the core gives")
@@ -78,7 +76,7 @@ class NetConfig(_Section):
         return self.core == "none" and not self.attention
 
 
-class OptimizerConfig(_Section):
+class OptimizerConfig(Section):
     """Adam and its schedule."""
 
     learning_rate: float = Field(3e-3, gt=0)
@@ -87,7 +85,7 @@ class OptimizerConfig(_Section):
     eps: float = Field(1e-8, gt=0)
 
 
-class StudyConfig(_Section):
+class StudyConfig(Section):
     """Learners that can begin by copying somebody who plays in their place."""
 
     study: str | None = Field(None, description="an opponent in the box that is copied first; none if not set")
@@ -119,7 +117,7 @@ class PpoConfig(StudyConfig):
     _fits = model_validator(mode="after")(_fits)
 
 
-class AfterstateConfig(_Section):
+class AfterstateConfig(Section):
     """After-state values from TD(λ)."""
 
     horizon: int = Field(15360, ge=16, description="decisions between updates")
@@ -189,7 +187,7 @@ class DqnConfig(StudyConfig):
         return self.replay == "memory" if self.save_replay is None else self.save_replay
 
 
-class TorchConfig(_Section):
+class TorchConfig(Section):
     """How networks learn where they learn in torch: on a GPU, over described options, with other heads."""
 
     amp: bool | None = Field(None, description="16-bit matrix products: on a GPU if not set, bfloat16 on a CPU")
@@ -197,14 +195,14 @@ class TorchConfig(_Section):
     pin_memory: bool | None = Field(None, description="batches in memory that a GPU reads by itself, if there is one")
 
 
-class PracticeConfig(_Section):
+class PracticeConfig(Section):
     """A variant of the game that some tables play, so that the agent knows it too."""
 
     share: float = Field(gt=0, lt=1, description="of the tables")
     game: dict[str, Any] = Field(description="the options that differ")
 
 
-class WorkerConfig(_Section):
+class WorkerConfig(Section):
     """Processes that play envs of the user's own."""
 
     count: int | Literal["auto"] = Field(
@@ -216,21 +214,21 @@ class WorkerConfig(_Section):
     spares: int = Field(2, ge=0, description="processes that stand by, their envs made, to take a dead one's place")
 
 
-class ActorConfig(_Section):
+class ActorConfig(Section):
     """Processes that play envs of the user's own and decide there, with weights from the trainer."""
 
     count: int = Field(0, ge=0, description="0 for none: the trainer decides")
     lag: int = Field(1, ge=0, le=8, description="updates by which the weights that play are behind those that learn")
 
 
-class SnapshotConfig(_Section):
+class SnapshotConfig(Section):
     """The run's own past, for opponents that are drawn from it."""
 
     every_steps: int = Field(1_000_000, ge=1, description="a snapshot is taken at the latest after so many decisions")
     keep: int = Field(5, ge=1, description="of the newest, which opponents are drawn from")
 
 
-class LeagueConfig(_Section):
+class LeagueConfig(Section):
     """Which of its past a run meets, and when it adds to it."""
 
     gate: float = Field(
@@ -244,7 +242,7 @@ class LeagueConfig(_Section):
     exploiter_steps: int = Field(100_000, ge=1, description="decisions that an exploiter learns from")
 
 
-class LogConfig(_Section):
+class LogConfig(Section):
     """What is shown and written of updates."""
 
     enabled: bool = Field(True, description="false turns off both console and file")
@@ -256,7 +254,7 @@ class LogConfig(_Section):
     rewards: bool = Field(False, description="rewards.jsonl: what the learner earned in each game, and its sub-totals")
 
 
-class Config(_Section):
+class Config(Section):
     """Everything that a training run depends on."""
 
     name: str = Field(description="the game")
@@ -277,6 +275,9 @@ class Config(_Section):
     probe_against: str = "random"
     probe_hands: int = Field(900, ge=1)
     evaluate: bool = Field(True, description="at the end, play against every opponent in the box")
+    storage: Annotated[str, AfterValidator(plain_url)] | None = Field(
+        None, description="a folder that runs are copied to, and brought from: s3://… gs://… file://…"
+    )
     net: NetConfig = NetConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     ppo: PpoConfig = PpoConfig()
@@ -362,21 +363,12 @@ def known_keys(model: type[BaseModel] | None = None, prefix: str = "") -> list[s
     return keys
 
 
-def _sentence(error: ValidationError) -> str:
-    """The first problem of a config, in one sentence."""
-    first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"there is no setting {key!r}; {nearest(key, known_keys())}"
-    return f"{key} = {first['input']!r} cannot be used: {first['msg'].lower()}"
-
-
-def validated(tree: Mapping[str, Any]) -> Config:
-    """The config that a tree of settings means, or a sentence about its first mistake."""
+def validated(tree: Mapping[str, Any], source: Mapping[str, str] | None = None) -> Config:
+    """The config that a tree of settings means, or a sentence about its first mistake and where that came from."""
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(_sentence(error)) from None
+        raise ConfigError(sentence(error, known_keys(), source or {})) from None
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

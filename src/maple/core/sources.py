@@ -13,12 +13,12 @@ from typing import Any
 from maple.core.config import Config, assign, flat, known_keys, preset_settings, settings_of, validated
 from maple.core.errors import ConfigError, nearest
 
-__all__ = ["ENVIRONMENT", "Sourced", "from_environment", "gather", "load_config"]
+__all__ = ["ENVIRONMENT", "PROVIDERS", "Sourced", "Variable", "from_environment", "gather", "load_config"]
 
 PREFIX = "MAPLE_"
 # Variables with Maple's prefix that are not settings of a run.
 NOT_SETTINGS = (
-    *("MAPLE_RUNS_DIR", "MAPLE_CACHE_DIR", "MAPLE_CONFIG_DIR", "MAPLE_NOTIFY_URL", "MAPLE_STORAGE_URL"),
+    *("MAPLE_RUNS_DIR", "MAPLE_CACHE_DIR", "MAPLE_CONFIG_DIR", "MAPLE_NOTIFY_URL"),
     *("MAPLE_NODE", "MAPLE_SHOWDOWN_MODULES", "MAPLE_BATTLES", "MAPLE_PROFILE_PARTS"),
 )
 # Names that other training programs use, and what they are here.
@@ -35,6 +35,14 @@ ENVIRONMENT = {
     "USE_AMP": "torch.amp",
     "USE_COMPILE": "torch.compile",
     "PIN_MEMORY": "torch.pin_memory",
+    "MAPLE_STORAGE_URL": "storage",
+}
+# What CLOUD_PROVIDER may say, and the scheme and the variable with the bucket's name that go with it.
+PROVIDERS = {
+    "gcs": ("gs", "GCS_BUCKET"),
+    "gcp": ("gs", "GCS_BUCKET"),
+    "aws": ("s3", "S3_BUCKET"),
+    "s3": ("s3", "S3_BUCKET"),
 }
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
@@ -55,20 +63,43 @@ class Sourced:
         return self.source.get(key, "default")
 
 
-def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What the environment says of a setting."""
+
+    name: str
+    text: str
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Variable]:
     """Settings by dotted key: MAPLE_PPO__CLIP=0.1 is ppo.clip=0.1, and some names of other programs are understood."""
-    found = {}
+    found = {"storage": bucket} if (bucket := _bucket(environment)) else {}
     for name, key in ENVIRONMENT.items():
         if environment.get(name):
-            found[key] = _as_setting(name, environment[name])
+            found[key] = Variable(name, _as_setting(name, environment[name]))
     known = known_keys()
     for name in sorted(environment):
-        if name.startswith(PREFIX) and name not in NOT_SETTINGS:
+        if name.startswith(PREFIX) and name not in NOT_SETTINGS and name not in ENVIRONMENT:
             key = name.removeprefix(PREFIX).lower().replace("__", ".")
             if key not in known and not key.startswith(("game.", "env.")):
                 raise ConfigError(f"the environment's {name} is no setting ({key!r}); {nearest(key, known)}")
-            found[key] = environment[name]
+            found[key] = Variable(name, environment[name])
     return found
+
+
+def _bucket(environment: Mapping[str, str]) -> Variable | None:
+    """The storage that CLOUD_PROVIDER and the name of its bucket mean."""
+    provider = environment.get("CLOUD_PROVIDER", "").lower()
+    if provider in ("", "none", "local"):
+        return None
+    if provider not in PROVIDERS:
+        raise ConfigError(f"the environment's CLOUD_PROVIDER = {provider!r} cannot be used; write gcs, aws or none")
+    scheme, name = PROVIDERS[provider]
+    if not environment.get(name):
+        raise ConfigError(
+            f"the environment's CLOUD_PROVIDER is {provider}, but {name} is not set; name the bucket there"
+        )
+    return Variable(name, f"{scheme}://{environment[name]}")
 
 
 def _as_setting(name: str, text: str) -> str:
@@ -88,14 +119,19 @@ def gather(
     environment: Mapping[str, str] | None = None,
     settings: list[str] | None = None,
     flags: Mapping[str, Any] | None = None,
+    origin: str = "the game",
 ) -> Sourced:
-    """The config of a run of game `name` from all its sources, and where each setting came from."""
-    layers: list[tuple[str, dict[str, Any]]] = [("the game", dict(defaults or {}))]
+    """The config of a run of game `name` from all its sources, and where each setting came from.
+
+    `origin` says what the `defaults` are of.
+    """
+    layers: list[tuple[str, dict[str, Any]]] = [(origin, dict(defaults or {}))]
     if preset is not None:
         layers.append((f"preset {preset}", preset_settings(preset, name)))
     if file is not None:
         layers.append((str(file), settings_of(file)))
-    layers.append(("environment", _tree(from_environment(environment or {}))))
+    variables = from_environment(environment or {})
+    layers.append(("environment", _tree({key: variable.text for key, variable in variables.items()})))
     layers.append(("--set", _tree(dict(map(_pair, settings or [])))))
     layers.append(("flag", {key: value for key, value in (flags or {}).items() if value is not None}))
     tree: dict[str, Any] = {"name": name}
@@ -106,7 +142,13 @@ def gather(
             layer["game"] = {**layer.get("game", {}), **env}
         _merge(tree, layer)
         source |= dict.fromkeys(flat(layer), label)
-    return Sourced(validated(tree), source)
+        if label == "environment":
+            source |= {_setting_of(key): f"${variable.name}" for key, variable in variables.items()}
+    return Sourced(validated(tree, source), source)
+
+
+def _setting_of(key: str) -> str:
+    return f"game.{key.removeprefix('env.')}" if key.startswith("env.") else key
 
 
 def load_config(

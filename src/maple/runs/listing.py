@@ -52,7 +52,7 @@ def summarize(folder: RunFolder) -> RunSummary:
         elapsed_s=float(last.get("elapsed_s", 0.0)),
         probe=dict(last.get("probe", {})),
         best=best.get("result"),
-        evaluations={",".join(row["against"]): row for row in folder.records("evaluations.jsonl")},
+        evaluations={",".join(row["against"]): row for row in folder.records("evaluations.jsonl") if "against" in row},
         changed=(events if events.exists() else folder.path).stat().st_mtime,
     )
 

@@ -17,12 +17,13 @@ from urllib.parse import urlsplit
 
 from maple.core.errors import ConfigError, MissingExtraError
 from maple.perf.spans import IDLE, span
+from maple.runs.secrets import without_secrets
 
-__all__ = ["Message", "Notifier", "addresses", "make_notifier", "without_secrets"]
+__all__ = ["Message", "Notifier", "address_variable", "addresses", "make_notifier"]
 
 TRIES = 4
 FIRST_WAIT_S = 2.0
-PROGRESS_APART_S = 300.0
+TOPIC_APART_S = 300.0
 BACKLOG = 16
 
 
@@ -33,24 +34,18 @@ class Message:
     title: str
     body: str
     kind: str = "info"  # info, success, warning or failure
-    progress: bool = False  # told only now and then, and dropped first
+    topic: str = ""  # what has one is told only now and then, each topic by itself, and dropped first
+
+
+def address_variable(environment: Mapping[str, str]) -> str | None:
+    """The variable that says where to send messages: Maple's own, else Discord's."""
+    return next((name for name in ("MAPLE_NOTIFY_URL", "DISCORD_WEBHOOK_URL") if environment.get(name)), None)
 
 
 def addresses(given: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Where to send messages: as given, else MAPLE_NOTIFY_URL (several are separated by spaces), else Discord's own."""
-    found = list(given) or environment.get("MAPLE_NOTIFY_URL", "").split()
-    if not found and (webhook := environment.get("DISCORD_WEBHOOK_URL")):
-        found = [webhook]
-    return found
-
-
-def without_secrets(text: str, secrets: Sequence[str]) -> str:
-    """The text with every address, and every long part of one, taken out."""
-    for secret in secrets:
-        parts = [secret, *secret.replace("?", "/").replace("@", "/").replace(":", "/").split("/")]
-        for part in sorted((part for part in parts if len(part) >= 8), key=len, reverse=True):
-            text = text.replace(part, "[hidden]")
-    return text
+    """Where to send messages: as given, else as the environment says, where spaces separate several."""
+    name = address_variable(environment)
+    return list(given) or (environment[name].split() if name else [])
 
 
 def make_notifier(urls: Sequence[str], warn: Callable[[str], None]) -> Notifier | None:
@@ -91,7 +86,7 @@ class Notifier:
         self._send, self._secrets, self._warn, self._clock = send, list(secrets), warn, clock
         self._first_wait_s = first_wait_s
         self._queue: queue.Queue[Message | None] = queue.Queue(BACKLOG)
-        self._last_progress = float("-inf")
+        self._last: dict[str, float] = {}  # by topic, when it was last told of
         self._hurry = threading.Event()
         self.sent = self.dropped = 0
         self._thread = threading.Thread(target=self._live, name="maple-notify", daemon=True)
@@ -99,16 +94,16 @@ class Notifier:
 
     def tell(self, message: Message) -> None:
         """Hand over a message; returns at once."""
-        if message.progress:
-            if self._clock() - self._last_progress < PROGRESS_APART_S:
+        if message.topic:
+            if self._clock() - self._last.get(message.topic, float("-inf")) < TOPIC_APART_S:
                 return
-            self._last_progress = self._clock()
+            self._last[message.topic] = self._clock()
         while True:
             try:
                 self._queue.put_nowait(message)
                 return
             except queue.Full:
-                if message.progress:
+                if message.topic:
                     self.dropped += 1
                     return
                 self._drop_one()
@@ -149,7 +144,7 @@ class Notifier:
 
     def _deliver(self, message: Message) -> bool:
         wait, reason = self._first_wait_s, "it was not accepted"
-        for attempt in range(1 if message.progress else TRIES):
+        for attempt in range(1 if message.topic else TRIES):
             if attempt:
                 with span(IDLE):
                     self._hurry.wait(wait)

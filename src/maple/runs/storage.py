@@ -11,19 +11,26 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
+import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
 from maple.core.errors import ConfigError, MissingExtraError, RunError
+from maple.core.section import plain_url
 from maple.perf.spans import IDLE, span
+from maple.runs.secrets import secrets_of, without_secrets
 
-__all__ = ["Mirror", "Place", "fetch_run", "open_place", "storage_url"]
+__all__ = ["Mirror", "Place", "bring_run", "fetch_run", "mirrored", "open_place", "stored_settings"]
 
-RECORDS = ("config.json", "machine.json", "events.jsonl", "evaluations.jsonl", "progress.csv", "log.txt")
+# What a run's folder holds besides checkpoints; a replay that is kept in a file is not copied: a run fills it anew.
+RECORD_ENDINGS = (".json", ".jsonl", ".csv", ".log", ".txt")
+RECORD_FOLDERS = ("tensorboard", "profiles", "games")
+MILESTONES = "checkpoints/milestones"
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 RECORDS_EVERY_S = 60.0
 
@@ -60,6 +67,12 @@ class Place:
             return []
         return sorted(PurePosixPath(path).name for path in found)
 
+    def records(self) -> list[str]:
+        """The run's files here that are not of a checkpoint."""
+        self._fs.invalidate_cache()
+        names = [path.removeprefix(f"{self._root}/") for path in self._fs.find(self._root)]
+        return sorted(name for name in names if _is_record(name))
+
     def has(self, name: str) -> bool:
         """Whether a file is there."""
         self._fs.invalidate_cache()
@@ -71,44 +84,22 @@ class Place:
             self._fs.rm(self._at(folder), recursive=True)
 
 
-def storage_url(given: str | None, environment: Mapping[str, str]) -> str | None:
-    """Where to mirror a run: as given, or MAPLE_STORAGE_URL, or the bucket that CLOUD_PROVIDER and its name say."""
-    if given or environment.get("MAPLE_STORAGE_URL"):
-        return given or environment["MAPLE_STORAGE_URL"]
-    provider = environment.get("CLOUD_PROVIDER", "").lower()
-    if provider in ("", "none", "local"):
-        return None
-    schemes = {
-        "gcs": ("gs", "GCS_BUCKET"),
-        "gcp": ("gs", "GCS_BUCKET"),
-        "aws": ("s3", "S3_BUCKET"),
-        "s3": ("s3", "S3_BUCKET"),
-    }
-    if provider not in schemes:
-        raise ConfigError(f"the environment's CLOUD_PROVIDER = {provider!r} cannot be used; write gcs, aws or none")
-    scheme, name = schemes[provider]
-    if not environment.get(name):
-        raise ConfigError(
-            f"the environment's CLOUD_PROVIDER is {provider}, but {name} is not set; name the bucket there"
-        )
-    return f"{scheme}://{environment[name]}"
-
-
 def open_place(url: str) -> Place:
     """The folder that a URL names; nothing is read or written yet."""
     try:
         import fsspec
     except ImportError:
         raise MissingExtraError("storage needs fsspec: pip install 'maple-rl[storage]'") from None
-    parts = urlsplit(url)
-    if "@" in parts.netloc:
-        raise ConfigError("--storage must not hold a password: give credentials as the provider's own settings do")
+    try:
+        plain_url(url)
+    except ValueError as error:
+        raise ConfigError(f"--storage: {error}") from None
     try:
         filesystem, root = fsspec.core.url_to_fs(url)
     except ValueError:
         known = ", ".join(f"{name}://" for name in ("s3", "gs", "az", "file", "memory"))
         raise ConfigError(
-            f"--storage {url}: there is no storage of scheme {parts.scheme!r}; some that are: {known}"
+            f"--storage {url}: there is no storage of scheme {urlsplit(url).scheme!r}; some that are: {known}"
         ) from None
     except ImportError as error:
         raise MissingExtraError(f"--storage {url} needs another package: {error}") from None
@@ -182,9 +173,9 @@ class Mirror:
                 self.failures += 1
                 if self._down_since is None:
                     self._down_since = time.monotonic()
-                    reason = f"{type(error).__name__}: {error}".splitlines()[0]
                     self._warn(
-                        f"cannot copy to {self._place.shown} ({reason}); training goes on, copying is tried again"
+                        f"cannot copy to {self._place.shown} ({_reason(error)}); training goes on, copying is tried "
+                        "again"
                     )
                 if closing:
                     return
@@ -202,7 +193,7 @@ class Mirror:
             if path.is_file() and not hidden:
                 found.append(path.relative_to(self._run).as_posix())
         found.sort(key=lambda name: (name.rpartition("/")[0], name.endswith("checkpoint.json"), name))
-        found += [name for name in RECORDS if (self._run / name).is_file()]
+        found += _records(self._run)
         return [name for name in found if self._mark(name) != self._copied.get(name)]
 
     def _mark(self, name: str) -> tuple[int, int] | None:
@@ -225,7 +216,7 @@ class Mirror:
                         raise
                     continue
                 self._copied[name] = mark
-            if all(name in RECORDS for name in due):
+            if not any(name.startswith("checkpoints/") for name in due):
                 break  # records grow with every update; the next turn takes the rest
         self._drop_old()
 
@@ -240,29 +231,138 @@ class Mirror:
                 }
 
 
-def fetch_run(place: Place, run: Path) -> int | None:
-    """Bring a run's newest whole checkpoint and its records here; returns its step, or None if there is none."""
-    for name in reversed([name for name in place.names("checkpoints") if name.isdigit()]):
-        folder = f"checkpoints/{name}"
-        if not place.has(f"{folder}/checkpoint.json"):
+def _records(run: Path) -> list[str]:
+    found = (path.relative_to(run).as_posix() for path in [*run.glob("*"), *run.glob("*/*")] if path.is_file())
+    return sorted(name for name in found if _is_record(name))
+
+
+def _is_record(name: str) -> bool:
+    """Whether a file of a run, by its path in the folder, is one of its records."""
+    *folders, last = name.split("/")
+    if last.startswith(".") or last.endswith(".part"):
+        return False
+    return folders[0] in RECORD_FOLDERS if len(folders) == 1 else not folders and last.endswith(RECORD_ENDINGS)
+
+
+def _reason(error: Exception) -> str:
+    """An error of a provider's code in a line, cleaned of what is secret in this process's environment."""
+    first = f"{type(error).__name__}: {error}".splitlines()[0]
+    return without_secrets(first, secrets_of(os.environ))
+
+
+@contextlib.contextmanager
+def mirrored(
+    run: Path, url: str | None, warn: Callable[[str], None], note: Callable[[str], None]
+) -> Iterator[Callable[[], None]]:
+    """Copy the run's folder to `url`, if there is one, while it trains; gives what is to be called at a checkpoint.
+
+    A run that is there but not here, or further there than here, is brought here first.
+    """
+    if url is None:
+        yield lambda: None
+        return
+    place = open_place(f"{url.rstrip('/')}/{run.name}")
+    step = bring_run(place, run, warn)
+    if step is not None:
+        note(f"brought the run from {place.shown}, as it was at step {step:,}")
+    mirror = Mirror(run, place, warn)
+    try:
+        yield mirror.changed
+    finally:
+        mirror.close()
+
+
+def fetch_run(place: Place, run: Path, newer_than: int = -1) -> int | None:
+    """Bring a run's newest whole checkpoint here, with its milestones, its best agent and its records.
+
+    Returns its step, or None if there is no checkpoint that is newer. What is here already stays as it is.
+    """
+    steps = [name for name in place.names("checkpoints") if name.isdigit() and int(name) > newer_than]
+    for name in reversed(steps):
+        newest = f"checkpoints/{name}"
+        files = _whole(place, newest)
+        if files is None:
             continue
-        files = {"checkpoint.json": place.get(f"{folder}/checkpoint.json")}
-        sums: dict[str, str] = json.loads(files["checkpoint.json"])["sha256"]
-        files |= {file: place.get(f"{folder}/{file}") for file in sums}
-        if any(hashlib.sha256(files[file]).hexdigest() != value for file, value in sums.items()):
-            continue
-        part = run / "checkpoints" / f".{name}.part"
-        try:
-            part.mkdir(parents=True, exist_ok=True)
-            for file, content in files.items():
-                (part / file).write_bytes(content)
-            part.replace(run / folder)
-            for record in RECORDS:
-                if place.has(record) and not (run / record).exists():
-                    (run / record).write_bytes(place.get(record))
-        except OSError as error:
-            raise RunError(
-                f"cannot write {run}: {error.strerror}; free some space or choose another --runs-dir"
-            ) from None
+        for folder in ("checkpoints/best", *(f"{MILESTONES}/{one}" for one in place.names(MILESTONES))):
+            kept = _whole(place, folder) if not (run / folder).exists() else None
+            if kept is not None:
+                _put_here(run, folder, kept)
+        for record in place.records():
+            if not (run / record).exists():
+                content = place.get(record)
+                with _writing(run):
+                    (run / record).parent.mkdir(parents=True, exist_ok=True)
+                    part = (run / record).with_name(f".{PurePosixPath(record).name}.part")
+                    part.write_bytes(content)
+                    part.replace(run / record)
+        _put_here(run, newest, files)  # last: a fetch that was cut off is made again
         return int(name)
     return None
+
+
+def bring_run(place: Place, run: Path, warn: Callable[[str], None]) -> int | None:
+    """Bring a run here from where it is mirrored, if it is further there; returns the step that it was brought at.
+
+    A place that does not answer is no reason to stop a run that is here. One that is not here is not begun anew: that
+    would replace what may be there.
+    """
+    here = [int(path.name) for path in (run / "checkpoints").glob("[0-9]*") if path.name.isdigit()]
+    try:
+        return fetch_run(place, run, max(here, default=-1))
+    except RunError:
+        raise
+    except Exception as error:  # whatever a provider's code raises
+        if here:
+            warn(f"cannot read {place.shown} ({_reason(error)}); the run goes on from what is here")
+            return None
+        raise RunError(
+            f"cannot read {place.shown} ({_reason(error)}), so it is not known whether the run was begun there; check "
+            "the address, the credentials and the network, or leave --storage out"
+        ) from None
+
+
+def stored_settings(url: str) -> dict[str, Any]:
+    """The settings of the run that is mirrored at a URL."""
+    place = open_place(url.rstrip("/"))
+    try:
+        return dict(json.loads(place.get("config.json")))
+    except FileNotFoundError:
+        raise RunError(f"there is no run at {place.shown}; give the URL of --storage and the run's name") from None
+    except Exception as error:  # whatever a provider's code raises
+        raise RunError(
+            f"cannot read {place.shown} ({_reason(error)}); check the address, the credentials and the network"
+        ) from None
+
+
+def _whole(place: Place, folder: str) -> dict[str, bytes] | None:
+    """The files of a checkpoint, if all are there and as they were saved."""
+    if not place.has(f"{folder}/checkpoint.json"):
+        return None
+    files = {"checkpoint.json": place.get(f"{folder}/checkpoint.json")}
+    try:
+        sums: dict[str, str] = dict(json.loads(files["checkpoint.json"])["sha256"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    files |= {file: place.get(f"{folder}/{file}") for file in sums if file == PurePosixPath(file).name}
+    right = all(hashlib.sha256(files.get(file, b"")).hexdigest() == value for file, value in sums.items())
+    return files if right else None
+
+
+def _put_here(run: Path, folder: str, files: Mapping[str, bytes]) -> None:
+    """Write a checkpoint's folder whole or not at all."""
+    target = run / folder
+    part = target.with_name(f".{target.name}.part")
+    with _writing(run):
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        for file, content in files.items():
+            (part / file).write_bytes(content)
+        part.replace(target)
+
+
+@contextlib.contextmanager
+def _writing(run: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"cannot write {run}: {error.strerror}; free some space or choose another --runs-dir") from None

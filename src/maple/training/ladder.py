@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from maple.core.errors import RunError
 from maple.core.threads import Team
 from maple.games.contract import Game
 from maple.runs.store import write_atomically
@@ -43,7 +44,10 @@ class Ladder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        try:
+            content: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+        except (OSError, ValueError, TypeError):
+            raise RunError(f"{path} cannot be read; remove it, and all of its meetings are played anew") from None
         self._results: dict[str, list[int]] = content.get("results", {}) if content.get("format") == FORMAT else {}
 
     def play(

@@ -10,6 +10,7 @@ import psutil
 from maple.core.config import Config, NetConfig
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError
+from maple.core.room import container_room
 from maple.core.spec import GameSpec
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
@@ -20,6 +21,8 @@ from maple.training.seating import OpponentMix
 __all__ = ["Need", "check_memory", "estimate"]
 
 PROCESS = 700 * 2**20  # Python, torch, compiled kernels
+WORKER = 64 * 2**20  # a process that plays envs: Python and numpy (41 MiB with CartPole); what envs hold is not known
+NODE = 240 * 2**20  # a process of the battle simulator (213 to 230 MiB with 8 to 512 battles)
 SPARE = 0.9  # of what is free; the rest is for everything else
 SAMPLE = 16  # tables that are made to see how large one is
 COPIES = 2  # of everything that a checkpoint holds, while its bytes are put together
@@ -34,12 +37,13 @@ class Need:
     network: int
     encoding: int
     saving: int
+    workers: int  # processes that play and do not decide, those that stand by among them
     process: int = PROCESS
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self.tables + self.memory + self.network + self.encoding + self.saving + self.process
+        return self.tables + self.memory + self.network + self.encoding + self.saving + self.workers + self.process
 
 
 def estimate(config: Config, game: Game) -> Need:
@@ -72,8 +76,19 @@ def estimate(config: Config, game: Game) -> Need:
         network=weights * (learning * (own + threads) + frozen),
         encoding=learning * encoding,
         saving=COPIES * (tables + weights * (own + frozen) + kept),
+        workers=_processes(config, game) * (NODE if isinstance(game, Bridged) else WORKER),
         process=PROCESS * (1 + actors + (config.workers.spares if actors else 0)),  # and those that stand by
     )
+
+
+def _processes(config: Config, game: Game) -> int:
+    """How many processes play without deciding, with those that stand by."""
+    if isinstance(game, Bridged):
+        return (config.threads or available_cores()) + 1
+    if not isinstance(game, ExternalGame) or config.actors.count:
+        return 0
+    count = available_cores() if config.workers.count == "auto" else config.workers.count
+    return count + config.workers.spares if count else 0
 
 
 def _remembered(config: Config) -> int:
@@ -151,7 +166,7 @@ def _table_size(game: Game) -> int:
 
 def check_memory(config: Config, game: Game, free: int | None = None) -> Need:
     """Refuse a run that does not fit, and say what would; `free` is what the machine has left, if not given."""
-    free = psutil.virtual_memory().available if free is None else free
+    free = _free() if free is None else free
     need, room = estimate(config, game), int(SPARE * free)
     if need.total <= room:
         return need
@@ -161,8 +176,32 @@ def check_memory(config: Config, game: Game, free: int | None = None) -> Need:
     raise ConfigError(f"this run needs about {_gib(need.total)} ({largest}), but {_gib(room)} are free here; {fits}")
 
 
+def _free() -> int:
+    """Bytes that this machine, or the container that this process is in, has left."""
+    machine, container = int(psutil.virtual_memory().available), container_room()
+    return machine if container is None else min(machine, container)
+
+
+def _fewer_processes(config: Config, game: Game, room: int) -> str | None:
+    """The most processes that fit, by halves; None where they are not what takes the room."""
+    count = _processes(config, game) - (1 if isinstance(game, Bridged) else config.workers.spares)
+    while count > 1:
+        count //= 2
+        workers = config.workers.model_copy(update={"count": count, "spares": 0})
+        setting = f"--set threads={count}" if isinstance(game, Bridged) else f"--workers {count}"
+        changed = {"threads": count} if isinstance(game, Bridged) else {"workers": workers}
+        if estimate(config.model_copy(update=changed), game).total <= room:
+            return (
+                f"{setting} would fit" if isinstance(game, Bridged) else f"{setting} --set workers.spares=0 would fit"
+            )
+    return None
+
+
 def _what_fits(config: Config, game: Game, room: int) -> str:
-    """The most tables that fit, by halves, and if not even one does a shorter horizon."""
+    """The most processes or tables that fit, by halves, and if not even one table does a shorter horizon."""
+    fewer = _fewer_processes(config, game, room)
+    if fewer is not None:
+        return fewer
     if config.algo == "dqn":
         return _smaller_replay(config, game, room)
     tables = config.tables or AUTO_TABLES

@@ -41,7 +41,7 @@ __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
 FREE_TO_CHANGE = (
-    *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate"),
+    *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate", "storage"),
     *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard", "log.rewards"),
     *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
     *(

@@ -1,0 +1,81 @@
+"""What signals mean to a run, from its first moment to its last."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+import typer
+
+from maple.cli.output import notes
+
+__all__ = ["Interruptions", "PreemptedError"]
+
+
+class PreemptedError(BaseException):
+    """The machine is taken away (SIGTERM) while nothing is under way that would have to be saved.
+
+    Like KeyboardInterrupt it is no Exception, so that nothing on its way takes it for a failure.
+    """
+
+
+class Interruptions:
+    """While training, Ctrl-C and SIGTERM ask the run to stop and save after the update under way (`stop`).
+
+    Before and after it Ctrl-C does what it always does, and SIGTERM ends the command well (exit code 0). When the
+    terminal goes away (SIGHUP), the run goes on without it.
+    """
+
+    def __init__(self) -> None:
+        self.stop = self.hung_up = False
+        self._training = False
+        self._before: dict[int, Any] = {}
+        self._terminals = [stream for stream in (0, 1, 2) if os.isatty(stream)]
+
+    def __enter__(self) -> Interruptions:
+        self._before = {signal.SIGINT: signal.signal(signal.SIGINT, self._on_interrupt)}
+        self._before[signal.SIGTERM] = signal.signal(signal.SIGTERM, self._on_terminate)
+        if hasattr(signal, "SIGHUP"):
+            self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_hang_up)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if kind is PreemptedError:
+            notes.print("stopped; whatever was trained is saved, and the same command goes on")
+            raise typer.Exit(0) from None
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """While there is something to save."""
+        self._training = True
+        try:
+            yield
+        finally:
+            self._training = False
+
+    def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        if self.stop or not self._training:
+            raise KeyboardInterrupt
+        self.stop = True
+        notes.print("stopping after this update, to save; Ctrl-C again to stop at once")
+
+    def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
+        self.stop = True
+        if not self._training:
+            raise PreemptedError
+
+    def _on_hang_up(self, _number: int, _frame: FrameType | None) -> None:
+        """Write to nowhere from now on: a write to a terminal that is gone would end the run."""
+        self.hung_up = True
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in self._terminals:
+            os.dup2(nowhere, stream)
+        os.close(nowhere)

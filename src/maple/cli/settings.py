@@ -1,0 +1,59 @@
+"""The settings of a run as commands gather them: from all their sources, and for a run that is stored from its own."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from maple.core.errors import ConfigError
+from maple.core.sources import Sourced, gather
+from maple.games import entry, make_game
+
+__all__ = ["Asked", "settings_asked_for"]
+
+DEFAULT_MINUTES = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command line asks for."""
+
+    run: str | None  # the run's name, where one is known
+    found: Sourced
+
+
+def settings_asked_for(
+    game: str, run: str | None, preset: str | None, file: Path | None, settings: list[str] | None, flags: dict[str, Any]
+) -> Asked:
+    """The settings of a run of a game, or of the run that is mirrored at a URL; one that is told no end gets one."""
+    sources: dict[str, Any] = {"preset": preset, "file": file, "settings": settings, "environment": os.environ}
+    if "://" in game:
+        run, own = _stored(game, run)
+        asked = Asked(run, gather(own.pop("name"), defaults=own, origin="the run", flags=flags, **sources))
+    else:
+        asked = Asked(run, gather(game, defaults=entry(game).defaults, flags=flags, **sources))
+    return replace(asked, found=_with_end(_with_game(asked.found)))
+
+
+def _stored(url: str, run: str | None) -> tuple[str, dict[str, Any]]:
+    """The name and the settings of the run that is mirrored at a URL."""
+    from maple.runs.storage import stored_settings
+
+    base, _, name = url.rstrip("/").rpartition("/")
+    if run not in (None, name):
+        raise ConfigError(f"--run {run}: the run at {url} is called {name}; leave --run out")
+    return name, {**stored_settings(url), "storage": base}
+
+
+def _with_game(found: Sourced) -> Sourced:
+    """With all of the game's own options, those that nobody set as well."""
+    options = make_game(found.config.name, found.config.game).settings.model_dump()
+    return replace(found, config=found.config.model_copy(update={"game": options}))
+
+
+def _with_end(found: Sourced) -> Sourced:
+    if found.config.steps is not None or found.config.minutes is not None:
+        return found
+    return replace(found, config=found.config.model_copy(update={"minutes": DEFAULT_MINUTES}))

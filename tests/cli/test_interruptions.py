@@ -1,0 +1,84 @@
+"""Signals and lost lines: at no moment do they end a run otherwise than well."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import typer
+
+from maple.cli.app import app
+from maple.cli.interruptions import Interruptions
+from maple.cli.output import _LastingConsole
+from tests.cli.command import TINY, command_line, maple
+
+
+def _terminate(*_: object, **__: object) -> float:
+    os.kill(os.getpid(), signal.SIGTERM)
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("moment", "said", "trained"),
+    [
+        ("compile_kernels", "the same command goes on", False),
+        ("evaluation", "stopped before its evaluation; the same command evaluates it: --run x", True),
+    ],
+)
+def test_a_machine_that_is_taken_away_at_any_moment_ends_a_run_well(
+    moment: str, said: str, trained: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"maple.cli.sitting.{moment}", _terminate)
+    done = maple("train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "700", "--evaluate", *TINY)
+    assert done.returncode == 0, done.stderr
+    assert said in " ".join(done.stderr.split())
+    assert any((tmp_path / "x" / "checkpoints").glob("[0-9]*")) == trained
+
+
+def test_signals_mean_something_else_while_there_is_something_to_save() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    found = Interruptions()
+    with found, found.training():
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert (found.hung_up, found.stop) == (True, False)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert found.stop
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(typer.Exit) as ended, Interruptions():
+        _terminate()
+    assert ended.value.exit_code == 0
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def test_a_pipe_that_nobody_reads_any_more_does_not_end_a_run(tmp_path: Path) -> None:
+    """As over an SSH line without a terminal: no signal comes, the next write fails."""
+    words = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "30000", *TINY]
+    child = subprocess.Popen(command_line(*words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert child.stderr is not None
+    child.stderr.readline()
+    child.stderr.close()
+    assert child.wait(120) == 0
+    assert (tmp_path / "x" / "checkpoints" / "000000030240").is_dir()
+
+
+class _Gone(StringIO):
+    def write(self, _: str) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_terminal_that_went_away_unannounced_is_written_to_no_more() -> None:
+    console = _LastingConsole(file=_Gone())
+    console.print("anybody there?")
+    console.print("nobody")
+    assert console.quiet
+
+
+def test_stack_traces_do_not_show_what_variables_hold() -> None:
+    assert app.pretty_exceptions_show_locals is False
