@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,10 @@ from maple.arena.node import NodeArena
 from maple.core.errors import ActionError, GameError
 from maple.core.step import Outcome, Step
 from maple.games import make_game
+from maple.games.showdown.anomalies import repeat_anomalies
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
 from maple.games.showdown.schema import load_schema
+from tests.cli.command import maple
 
 SEED = 7
 SHORT = {"max_turns": 12}  # enough to see everything, quick to play
@@ -183,3 +187,68 @@ def test_mistakes_are_told_in_a_sentence() -> None:
             pool.send(np.zeros(1))
     with pytest.raises(GameError, match="gen9randombattle"):
         NodeArena(make_game("showdown", {"format": "gen9randombatle"}), 2, 0, processes=1, spare=False)
+
+
+def test_what_the_mask_should_have_known_is_kept_with_what_repeats_it(tmp_path: Path) -> None:
+    file = tmp_path / "anomalies.jsonl"
+    kept: list[Mapping[str, Any]] = []
+    with arena(4, 1, lanes=1, check=False, keep=kept.append) as pool:
+        for _ in steps(pool, 6):
+            pass
+        step = pool.recv()
+        action = step.mask.argmax(axis=1)
+        action[0] = int(np.flatnonzero(~step.mask[0])[-1])
+        pool.send(action)
+        while not kept:
+            for _ in steps(pool, 1):
+                pass
+        assert pool.anomalies == kept
+        assert pool.report()["anomalies"] == pool.report()["refusals"] == 1
+    assert kept[0]["kind"] == "refused"
+    (found,) = repeat_anomalies(kept)
+    assert found["repeats"]
+    assert found["error"] == kept[0]["error"]
+    other = {**kept[0], "choice": "default"}
+    server = {"kind": "refused", "format": "x", "table": 0, "game": 0, "seat": 1, "error": "no", "heard": []}
+    file.write_text("".join(json.dumps(one) + "\n" for one in (kept[0], server, other)))
+    done = maple("showdown", "repeat", file)
+    first, second, third = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert first.startswith("1. refused")
+    assert first.endswith(f"happens again: {kept[0]['error']}")
+    assert "it was on a server" in second
+    assert "does not happen again" in third
+    assert "nothing goes wrong" in third
+    done = maple("showdown", "repeat", file, "--number", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["anomalies"][0]["now"]["repeats"]
+    done = maple("showdown", "repeat", file, "--number", "4")
+    assert done.returncode == 2
+    assert "has 3 anomalies" in done.stderr
+
+
+def test_what_happens_to_processes_is_logged() -> None:
+    logged: list[str] = []
+    with arena(4, 1, log=logged.append, recycle_after=2) as pool:
+        os.kill(pool.pids[0], signal.SIGKILL)
+        for _ in steps(pool, 60):
+            if any("recycled" in line for line in logged):
+                break
+    assert "Node process 0 is replaced, its battles are lost: a bridge process exited with -9" in logged[0]
+    assert "recycled after" in logged[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "remark"),
+    [
+        ({"format": "gen9monotyperandombattle"}, "without the accelerator: it was not verified on"),
+        ({"format": "gen9monotyperandombattle", "accelerate": "off"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_user_is_told_where_the_accelerator_stays_off(options: dict[str, str], remark: str) -> None:
+    noted: list[str] = []
+    with NodeArena(make_game("showdown", options), 2, 0, processes=1, spare=False, note=noted.append):
+        pass
+    assert len(noted) == bool(remark)
+    assert remark in "".join(noted)

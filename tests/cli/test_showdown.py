@@ -128,3 +128,14 @@ def test_the_bench_plays_on_a_server_too() -> None:
     found = bench_showdown({}, 1, 2, 1.0, 0, lambda _: None, ways=("ipc", "server"), warm_up_s=1.0)
     assert found["transports"]["bridge, server"]["decisions_per_s"] > 0
     assert found["anomalies"] == 0
+
+
+def test_an_opponent_in_the_box_plays_on_a_server() -> None:
+    words = ("showdown", "eval", "random", "--against", "random", "--battles", "2", "--at-a-time", "2", "--json")
+    done = maple(*words, "--set", "game.format=gen1randombattle")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["evaluations"]
+    assert (row["games"], row["steps"], row["game"]["format"]) == (2, 0, "gen1randombattle")
+    done = maple("showdown", "play", "random", "--server", "127.0.0.1:9", "--set", "tables=4")
+    assert done.returncode == 2
+    assert "--set tables changes nothing here" in done.stderr

@@ -7,14 +7,15 @@ hangs or has grown too large is replaced; only games that died with it are lost,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.base import HOLD, refuse_illegal
+from maple.arena.node_notes import PoolCounters, PoolNotes
 from maple.arena.node_process import NodeProcess, ProcessGoneError, RefusedError, Transport, Wave
 from maple.core.errors import ActionError, MapleError
 from maple.core.spec import GameSpec
@@ -23,33 +24,14 @@ from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.perf import spans
 
-__all__ = ["NodeArena", "PoolCounters"]
+__all__ = ["NodeArena"]
 
 LANES = 2  # of each process: it plays one while the trainer thinks about the other
 TIMEOUT_S = 60.0
 WARM_S = 3.0  # a spare plays so long by itself, and is then as fast as an old hand
 MEMORY_LIMIT_MIB = 1024
 RECYCLE_AFTER = 20_000  # battles of one process
-KEPT_ANOMALIES = 100
-ANOMALIES = ("refused", "crashed")  # what is counted; a server that dropped is only noted
 MAX_FAILURES = 5  # of a process in a row, without a single wave between them
-
-
-@dataclass(slots=True)
-class PoolCounters:
-    """What happened to the pool, since the arena was made."""
-
-    starts: int = 0
-    crashes: int = 0
-    hangs: int = 0
-    recycled: int = 0
-    lost: int = 0  # games that died with their process
-    waves: int = 0  # frames: one a lane's wave
-    decisions: int = 0
-    battles: int = 0
-    bytes: int = 0
-    refusals: int = 0  # choices that the simulator did not take
-    anomalies: int = 0  # of those, the ones that the mask should have known; and battles that crashed
 
 
 @dataclass(slots=True)
@@ -89,15 +71,18 @@ class NodeArena:
         timeout_s: float = TIMEOUT_S,
         memory_limit_mib: int = MEMORY_LIMIT_MIB,
         recycle_after: int = RECYCLE_AFTER,
+        log: Callable[[str], None] = lambda _: None,
+        note: Callable[[str], None] = lambda _: None,
+        keep: Callable[[Mapping[str, Any]], None] = lambda _: None,
     ) -> None:
+        """`log` is told what happens to processes, `note` what a user should know, `keep` is given every anomaly."""
         if not isinstance(game, Bridged):
             raise MapleError(f"{game.spec.name} does not play in another program")
         self.spec: GameSpec = game.spec
         self.tables = tables
         self.game = game
         self.counters = PoolCounters()
-        self.anomalies: list[dict[str, Any]] = []
-        self.records: list[dict[str, Any]] = []  # of finished games, where the game keeps them
+        self._notes = PoolNotes(self.counters, log, keep)
         self._bridged: Bridged = game
         self._program = game.program(seed, tables_per_deal)
         self._observations, self._options, self._check = observations or check, options, check
@@ -120,6 +105,9 @@ class NodeArena:
         self._last: Step | None = None
         try:
             self._open(processes=max(lane.process for lane in self._lanes) + 1)
+            remark = game.remark(self._processes[0].wait_ready())
+            if remark:
+                note(remark)
         except BaseException:
             self.close()
             raise
@@ -191,12 +179,19 @@ class NodeArena:
         """Of the processes that play."""
         return [process.popen.pid for process in self._processes]
 
-    def report(self) -> Mapping[str, Any]:
+    @property
+    def anomalies(self) -> list[dict[str, Any]]:
+        """The first that were noted, each with what repeats it."""
+        return self._notes.anomalies
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """Of finished games, where the game keeps them."""
+        return self._notes.records
+
+    def report(self) -> dict[str, float]:
         """The counters, with what a decision cost."""
-        counters = self.counters
-        decisions = max(1, counters.decisions)
-        per = {"bytes_per_decision": counters.bytes / decisions, "frames_per_decision": counters.waves / decisions}
-        return {**asdict(counters), **per}
+        return self.counters.report()
 
     def _cut(self, tables: int, first: int, processes: int, lanes: int) -> list[_Lane]:
         """Lanes in the order in which they take turns: the first of every process, then the second …"""
@@ -251,6 +246,7 @@ class NodeArena:
             except ProcessGoneError as gone:
                 # Its words, not the error: a traceback would keep the process's memory and descriptors.
                 last = str(gone)
+                self._notes.log(f"Node process {lane.process} is replaced, its battles are lost: {last}")
                 self._replace(lane.process, lost=True, failed=True)
                 continue
             self._count(lane, process, wave)
@@ -291,23 +287,15 @@ class NodeArena:
         counters.battles += wave.battles - lane.battles
         counters.refusals += wave.refusals - lane.refusals
         lane.battles, lane.refusals = wave.battles, wave.refusals
-        self._file(process.notes)
+        self._notes.file(process.notes)
         process.notes.clear()
         if len(wave.ended):
             counters.lost += int((wave.ended["outcome"] == Outcome.LOST).sum())
         full = wave.memory_mib > self._memory_limit or self._played(lane.process) > self._recycle_after
         if full and self._program.pooled and not any(each.retiring for each in self._processes):
+            played = self._played(lane.process)
+            self._notes.log(f"Node process {lane.process} is recycled after {played} battles at {wave.memory_mib} MiB")
             process.retire()
-
-    def _file(self, notes: list[dict[str, Any]]) -> None:
-        """Put what a process noted where it belongs."""
-        for note in notes:
-            if note["kind"] == "record":
-                self.records.append(note)
-                continue
-            self.counters.anomalies += note["kind"] in ANOMALIES
-            if len(self.anomalies) < KEPT_ANOMALIES:
-                self.anomalies.append(note)
 
     def _played(self, number: int) -> int:
         return sum(lane.battles for lane in self._lanes if lane.process == number)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from maple.arena.base import Arena
 from maple.arena.native import NativeArena
@@ -24,8 +25,15 @@ def open_arena(
     tables_per_deal: int = 1,
     variants: Sequence[tuple[Game, int]] = (),
     spare: bool = False,
+    log: Callable[[str], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
+    keep: Callable[[Mapping[str, Any]], None] = lambda _: None,
 ) -> Arena:
-    """Tables that hand out views alone; `spare` keeps a warm process ready where games play in processes."""
+    """Tables that hand out views alone.
+
+    Where games play in processes, `spare` keeps a warm one ready, `log` is told what happens to them, `note` what a
+    user should know, and `keep` is given every anomaly.
+    """
     if isinstance(game, Bridged):
         if variants:
             raise ConfigError(f"practice cannot be used with {game.spec.name}: all its tables play by the same options")
@@ -38,6 +46,9 @@ def open_arena(
             check=False,
             tables_per_deal=tables_per_deal,
             spare=spare,
+            log=log,
+            note=note,
+            keep=keep,
         )
     return NativeArena(
         game,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,17 +14,22 @@ import numpy as np
 import typer
 
 from maple.cli.evaluate import print_evaluations
-from maple.cli.options import JsonOption, RunsDirOption, SeedOption
+from maple.cli.options import JsonOption, RunsDirOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, results
-from maple.core.errors import GameError, RunError, nearest
+from maple.core.errors import ConfigError, GameError, RunError, nearest
 
 if TYPE_CHECKING:
     from maple.games.showdown.game import ShowdownGame
+    from maple.runs.store import RunFolder
     from maple.training.agent import Agent
+    from maple.training.evaluate import Player
 
 __all__ = ["app", "show_battle"]
 
-RunArgument = Annotated[str, typer.Argument(help="A run of showdown: its name, NAME@best, or a path.", metavar="RUN")]
+RunArgument = Annotated[
+    str,
+    typer.Argument(help="A run of showdown: its name, NAME@best, or a path; or an opponent in the box.", metavar="RUN"),
+]
 AtATimeOption = Annotated[int, typer.Option("--at-a-time", min=1, max=256, help="Battles side by side.")]
 NameOption = Annotated[str, typer.Option("--as", help="The agent's name on the server, at most 18 characters.")]
 
@@ -48,21 +56,48 @@ def setup(json: JsonOption = False) -> None:
         results.print(f"Node {found['node_version']} ({node}); the simulator is in {folder}", soft_wrap=True)
 
 
-def _guest(run: str, runs_dir: Path | None, server: str, name: str, battles: int) -> tuple[Agent, ShowdownGame]:
-    """The agent of a run, and its game on a server under a name, for so many battles (0: any number)."""
+@dataclass(frozen=True, slots=True)
+class _Guest:
+    """Who plays on a server, and its game there."""
+
+    player: Player
+    game: ShowdownGame
+    steps: int  # that it learned from
+    folder: RunFolder | None  # of its run, if it is no opponent in the box
+
+
+def _guest(run: str, runs_dir: Path | None, server: str, name: str, battles: int, settings: list[str] | None) -> _Guest:
+    """The agent of a run or an opponent in the box, on a server under a name, for so many battles (0: any number)."""
+    from maple.core.sources import load_config
+    from maple.core.threads import Team
     from maple.games.showdown.game import ShowdownGame, ShowdownSettings
     from maple.games.showdown.places import parse_servers
+    from maple.runs.store import RunFolder, find_run
     from maple.training.agent import load_agent
+    from maple.training.evaluate import bot_player
 
     if not 0 < len(name) <= 18 or not name.isprintable() or set(name) & set("|,"):
         raise GameError(f"--as {name!r} is no name for a server; use at most 18 letters, digits and blanks")
     if len(parse_servers(server)) != 1:
         raise GameError(f"--server {server!r} cannot be used; give one server, HOST:PORT")
+    asked = {**load_config("showdown", settings=_game_settings(settings or [])).game, "servers": server}
+    if run in ShowdownGame().spec.opponents:
+        game = ShowdownGame(ShowdownSettings.model_validate(asked), name, battles)
+        return _Guest(bot_player(game, run, Team(1)), game, 0, None)
     agent = load_agent(run, runs_dir)
     if agent.config.name != "showdown":
         raise GameError(f"run {run!r} plays {agent.config.name}, not showdown; choose another run")
-    settings = ShowdownSettings.model_validate({**agent.config.game, "servers": server})
-    return agent, ShowdownGame(settings, name, battles)
+    _compile(agent)
+    game = ShowdownGame(ShowdownSettings.model_validate({**agent.config.game, **asked}), name, battles)
+    path = find_run(run, runs_dir)
+    return _Guest(agent, game, agent.steps, RunFolder(path) if (path / "checkpoints").is_dir() else None)
+
+
+def _game_settings(settings: list[str]) -> list[str]:
+    for setting in settings:
+        if not setting.startswith(("game.", "env.")):
+            raise ConfigError(f"--set {setting.partition('=')[0]} changes nothing here; it takes game.NAME")
+    return settings
 
 
 def _compile(agent: Agent) -> None:
@@ -82,6 +117,7 @@ def play(
     name: NameOption = "Maple agent",
     battles: Annotated[int | None, typer.Option(min=1, help="Stop after so many [default: Ctrl-C].")] = None,
     at_a_time: AtATimeOption = 8,
+    settings: SetOption = None,
     runs_dir: RunsDirOption = None,
     seed: SeedOption = None,
     json: JsonOption = False,
@@ -89,38 +125,46 @@ def play(
     """Let an agent take challenges on a Showdown server, from people and from programs.
 
     - `maple showdown play battles --server localhost:8000 --as Maple`
+    - `maple showdown play heuristic --server localhost:8000 --set game.format=gen8randombattle`
     """
     from maple.training.host import host_battles, played
 
-    agent, game = _guest(run, runs_dir, server, name, battles or 0)
-    _compile(agent)
-    scores: list[float] = []
-    lost = 0
+    guest = _guest(run, runs_dir, server, name, battles or 0, settings)
+    game, scores, lost, refusals, anomalies = guest.game, list[float](), 0, 0, 0
 
     def opened() -> None:
         notes.print(f"{name} waits for challenges in {game.settings.format} at {server}; Ctrl-C ends it")
 
     def ended(figures: Any) -> bool:
-        nonlocal lost
+        nonlocal lost, refusals
         fresh = played(figures)
+        refusals += int(figures["refused"].sum())
         scores.extend(fresh.tolist())
         lost += len(figures) - len(fresh)
         for score in fresh:
             notes.print({1.0: "won", 0.5: "tied", 0.0: "lost"}[float(score)] + f" battle {len(scores)}")
         return battles is None or len(scores) + lost < battles
 
+    def keep(anomaly: Mapping[str, Any]) -> None:
+        nonlocal anomalies
+        anomalies += 1
+        notes.print(f"an anomaly: {anomaly.get('error') or anomaly['kind']}", markup=False, soft_wrap=True)
+        if guest.folder is not None:
+            guest.folder.append("anomalies.jsonl", anomaly)
+
     def leave(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, leave)  # whoever stops it, battles are left in order
     try:
-        host_battles(game, agent, min(at_a_time, battles or at_a_time), seed or 0, opened, ended)
+        host_battles(game, guest.player, min(at_a_time, battles or at_a_time), seed or 0, opened, ended, keep)
     except KeyboardInterrupt:
         notes.print("leaving; battles under way are given up")
     finally:
         signal.signal(signal.SIGTERM, before)
     found = {"run": run, "server": server, "name": name, "battles": len(scores), "won": scores.count(1.0)}
-    found |= {"tied": scores.count(0.5), "dropped": lost, "format": game.settings.format}
+    found |= {"tied": scores.count(0.5), "dropped": lost, "refusals": refusals, "anomalies": anomalies}
+    found["format"] = game.settings.format
     if json:
         print_json(found)
     else:
@@ -139,6 +183,7 @@ def evaluate_on_server(
     battles: Annotated[int, typer.Option(min=1, help="With each of them.")] = 100,
     at_a_time: AtATimeOption = 8,
     name: NameOption = "Maple agent",
+    settings: SetOption = None,
     runs_dir: RunsDirOption = None,
     seed: SeedOption = None,
     json: JsonOption = False,
@@ -146,6 +191,7 @@ def evaluate_on_server(
     """Win rates over a real server against poke-env's RandomPlayer, MaxBasePowerPlayer and SimpleHeuristicsPlayer.
 
     - `maple showdown eval battles --battles 200`
+    - `maple showdown eval heuristic --against heuristic` (an opponent in the box beside poke-env's)
     """
     from maple.bench.peers.poke_env import PLAYERS
     from maple.games.showdown.server import LocalServer
@@ -156,16 +202,17 @@ def evaluate_on_server(
             raise GameError(f"poke-env has no player {kind!r}; {nearest(kind, PLAYERS)}")
     with ExitStack() as stack:
         place = server or f"127.0.0.1:{stack.enter_context(LocalServer()).port}"
-        rows = [_meet(run, runs_dir, place, name, kind, battles, at_a_time, seed or 0) for kind in kinds]
+        rows = [
+            _meet(_guest(run, runs_dir, place, name, battles, settings), run, kind, battles, at_a_time, seed or 0)
+            for kind in kinds
+        ]
     if json:
         print_json({"run": run, "server": server or "a local one", "evaluations": rows})
     else:
         print_evaluations(f"{run} against poke-env's players", rows)
 
 
-def _meet(
-    run: str, runs_dir: Path | None, server: str, name: str, kind: str, battles: int, at_a_time: int, seed: int
-) -> dict[str, Any]:
+def _meet(guest: _Guest, run: str, kind: str, battles: int, at_a_time: int, seed: int) -> dict[str, Any]:
     """The agent against one of poke-env's players."""
     from maple.bench.peers.poke_env import PLAYERS, Challenger
     from maple.games.showdown.places import parse_servers
@@ -173,14 +220,14 @@ def _meet(
     from maple.training.evaluate import share_interval
     from maple.training.host import host_battles, played
 
-    agent, game = _guest(run, runs_dir, server, name, battles)
+    game = guest.game
     files = read_team_files(game.settings.team)
     if len(files) > 1:
         raise GameError(f"{run} plays {len(files)} teams, and poke-env's players take one; use maple eval for this run")
     found: list[Any] = []
-    url = parse_servers(server)[0].url
+    (server,) = parse_servers(game.settings.servers)
     with (
-        Challenger(kind, url, game.settings.format, files[0]["text"] if files else None, at_a_time) as other,
+        Challenger(kind, server.url, game.settings.format, files[0]["text"] if files else None, at_a_time) as other,
         notes.status(f"playing {PLAYERS[kind]}") as status,
     ):
 
@@ -189,14 +236,15 @@ def _meet(
             status.update(f"playing {PLAYERS[kind]}: {len(found)} of {battles}")
             return len(found) < battles
 
-        host_battles(game, agent, min(at_a_time, battles), seed, lambda: other.challenge(name, battles), ended)
+        begin = partial(other.challenge, game.name, battles)
+        host_battles(game, guest.player, min(at_a_time, battles), seed, begin, ended)
     figures = np.array(found, game.spec.figures)
     score = played(figures)
     if not len(score):
-        raise GameError(f"the server at {server} dropped every battle with {PLAYERS[kind]}; look at its log")
+        raise GameError(f"the server at {server.place} dropped every battle with {PLAYERS[kind]}; look at its log")
     return {
         "run": run,
-        "steps": agent.steps,
+        "steps": guest.steps,
         "against": [f"poke-env {PLAYERS[kind]}"],
         "metric": "win_rate",
         **game.summarize(figures, np.zeros(len(figures), np.int64)),
@@ -206,6 +254,57 @@ def _meet(
         "seed": seed,
         "game": game.settings.model_dump(),
     }
+
+
+@app.command("repeat")
+def repeat(
+    source: Annotated[str, typer.Argument(help="A run, or a file of anomalies that one wrote.", metavar="RUN|FILE")],
+    number: Annotated[int | None, typer.Option(min=1, help="Only this one of them, counted from 1.")] = None,
+    runs_dir: RunsDirOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Let a run's anomalies happen again: choices that the mask offered and the simulator refused, failed battles.
+
+    - `maple showdown repeat battles --number 3`
+    """
+    from maple.games.showdown.anomalies import repeat_anomalies
+    from maple.runs.store import RunFolder, find_run
+
+    path = Path(source) if Path(source).is_file() else find_run(source, runs_dir) / "anomalies.jsonl"
+    kept = RunFolder(path.parent).records(path.name)
+    if number is not None and number > len(kept):
+        raise GameError(f"{path} has {len(kept)} anomalies, and no {number}.; choose another --number")
+    chosen = range(len(kept)) if number is None else [number - 1]
+    rows = [
+        {
+            "number": at + 1,
+            **{key: value for key, value in kept[at].items() if key not in ("input", "heard")},
+            "now": now,
+        }
+        for at, now in zip(chosen, repeat_anomalies([kept[at] for at in chosen]), strict=True)
+    ]
+    if json:
+        print_json({"source": str(path), "anomalies": rows})
+    for row in [] if json else rows:
+        results.print(_retold(row), markup=False, soft_wrap=True)
+    if not rows and not json:
+        results.print(f"no anomaly is kept in {path.parent}", markup=False, soft_wrap=True)
+    if any(row["now"]["repeats"] is False for row in rows):
+        raise typer.Exit(1)
+
+
+def _retold(row: dict[str, Any]) -> str:
+    """An anomaly and what became of it, in a line."""
+    where = f"table {row['table']}, game {row['game']}, seat {row['seat']}"
+    what = f"{row['number']}. {row['kind']} {row.get('choice', '')}".rstrip() + f" ({row['format']}, {where})"
+    then = str(row["error"]).splitlines()[0]
+    now = row["now"]
+    if now["repeats"] is None:
+        return f"{what}: {then}; it was on a server, and what the seat was told is kept with it"
+    if now["repeats"]:
+        return f"{what}: happens again: {then}"
+    found = str(now["error"]).splitlines()[0] if now["error"] else "nothing goes wrong"
+    return f"{what}: does not happen again with pokemon-showdown {now['simulator']}: {found}; it was: {then}"
 
 
 def show_battle(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -59,6 +59,18 @@ def _study(config: Config) -> str:
     return f"; it copies {recipe.study} for its first {recipe.study_steps:,} decisions"
 
 
+def _pool_text(pool: Mapping[str, float], folder: RunFolder) -> str:
+    """What happened to the processes that played, in a line."""
+    told = [
+        f"{pool['starts']:,} Node processes started, {pool['crashes'] + pool['hangs']:,} died or hung",
+        f"{pool['battles']:,} battles, {pool['lost']:,} lost",
+        f"{pool['bytes_per_decision']:,.0f} bytes and {pool['frames_per_decision']:.3f} frames a decision",
+        f"{pool['refusals']:,} choices refused, {pool['anomalies']:,} anomalies",
+    ]
+    kept = f" (kept in {folder.path / 'anomalies.jsonl'}; maple showdown repeat {folder.name})"
+    return "; ".join(told) + (kept if pool["anomalies"] else "")
+
+
 def sit(config: Config, folder: RunFolder, company: Company, interruptions: Interruptions) -> dict[str, Any]:
     """Compile, train, evaluate; returns the figures of the run."""
     messages = Messages(make_notifier(company.addresses, warn), folder.name, company.addresses)
@@ -71,6 +83,8 @@ def sit(config: Config, folder: RunFolder, company: Company, interruptions: Inte
             messages.started(config)
             last = _train(config, folder, company, messages, copy_soon, interruptions)
             summary = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}
+            if last.pool and not company.quiet:
+                notes.print(_pool_text(last.pool, folder), soft_wrap=True)
             if last.progress < 1.0:
                 notes.print(f"stopped at {last.progress:.0%} and saved; the same command goes on: --run {folder.name}")
             else:

@@ -41,3 +41,6 @@ class Bridged(Protocol):
 
     def refuse(self, failure: Mapping[str, Any]) -> Exception:
         """What to raise for a failure that the program reports of its own configuration."""
+
+    def remark(self, said: Mapping[str, Any]) -> str:
+        """What a user should know of how the program plays, by what it said of itself; empty if that is nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from maple.nets.seen import Seen
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 from maple.nets.sequence_q import RecurrentQ
 from maple.perf.spans import span
+from maple.runs.store import RunFolder
 from maple.training.actor import Actor
 from maple.training.fleet.fleet import Fleet
 from maple.training.league import League
@@ -56,9 +58,18 @@ AUTO_TABLES = 1024
 
 
 def make_training_arena(
-    config: Config, game: Game, net: Net, team: Team, log: Callable[[str], None], note: Callable[[str], None]
+    config: Config,
+    game: Game,
+    net: Net,
+    team: Team,
+    log: Callable[[str], None],
+    note: Callable[[str], None],
+    folder: Path | None,
 ) -> Arena | Fleet:
-    """The tables that a run plays at; `note` is told where they are played, if that was to be chosen."""
+    """The tables that a run plays at; `note` is told where they are played, if that was to be chosen.
+
+    Anomalies of games in other programs are kept in the run's folder.
+    """
     tables = config.tables or AUTO_TABLES
     if config.actors.count and isinstance(game, ExternalGame):
         return Fleet(config, game, tables, net, log)
@@ -85,7 +96,8 @@ def make_training_arena(
         (make_game(config.name, {**config.game, **practice.game}), round(practice.share * tables))
         for practice in config.practice
     ]
-    return open_arena(game, tables, config.seed, team, variants=variants, spare=True)
+    keep = partial(RunFolder(folder).append, "anomalies.jsonl") if folder else lambda _: None
+    return open_arena(game, tables, config.seed, team, variants=variants, spare=True, log=log, note=note, keep=keep)
 
 
 def make_learner(
@@ -215,7 +227,7 @@ def build_trainer(
     net = make_policy(config, Seen(game, team, pinned), device)
     learner = make_learner(config, game, net, folder, warn)
     with span("env_reset"):
-        tables_of = arena or make_training_arena(config, game, net, team, log, note)
+        tables_of = arena or make_training_arena(config, game, net, team, log, note, folder)
 
     def exploit(learner: Learner, number: int, stopping: Callable[[], bool]) -> Exploiter | None:
         return _train_exploiter(config, game, team, log, folder, learner, number, stopping)

@@ -27,6 +27,7 @@ from safetensors.numpy import save as serialize_tensors
 
 from maple.core.config import Config
 from maple.core.errors import CheckpointError
+from maple.games import game_settings
 from maple.runs.store import find_run
 
 __all__ = [
@@ -215,10 +216,24 @@ def load_checkpoint(path: Path, *, with_state: bool = True) -> Checkpoint:
             raise CheckpointError(
                 f"checkpoint {path} has format {meta['format']}, this Maple reads {FORMAT}; use the Maple that wrote it"
             )
+        _check_layout(path, meta["config"])
         names = ["weights.safetensors", "state.safetensors"] if with_state else ["weights.safetensors"]
         return Checkpoint(meta, *([*(_read(path, name, meta["sha256"][name]) for name in names), {}][:2]))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise DamagedCheckpointError(f"checkpoint {path} is damaged ({_reason(error)}); {_way_out(path)}") from None
+
+
+def _check_layout(path: Path, config: Mapping[str, Any]) -> None:
+    """Refuse what learned from views that were laid out otherwise: it would look for everything in the wrong place."""
+    field = game_settings(config["name"]).model_fields.get("layout")  # which few games have
+    if field is None:
+        return
+    stored, now = config["game"].get("layout"), field.get_default(call_default_factory=True)
+    if stored != now:
+        raise CheckpointError(
+            f"checkpoint {path} learned from views laid out by schema {stored}, and this Maple lays them out by {now}; "
+            "use the Maple that wrote it, or train anew"
+        )
 
 
 def _read(path: Path, name: str, sha256: str) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -24,13 +24,14 @@ def host_battles(
     seed: int,
     opened: Callable[[], None],
     ended: Callable[[NDArray[Any]], bool],
+    keep: Callable[[Mapping[str, Any]], None] = lambda _: None,
 ) -> None:
     """Play seat 0 of every battle that `game`'s server brings, until `ended` answers False.
 
     `opened` is called once the server has taken the agent's name, `ended` with the figures of battles that are over,
-    lost ones among them. Battles that are under way at the end, or at a Ctrl-C, are given up.
+    lost ones among them, `keep` with every anomaly. Battles under way at the end, or at a Ctrl-C, are given up.
     """
-    with closing(NodeArena(game, at_a_time, seed, processes=1, check=False)) as arena:
+    with closing(NodeArena(game, at_a_time, seed, processes=1, check=False, keep=keep)) as arena:
         opened()
         while True:
             step = arena.recv()

@@ -134,6 +134,11 @@ class Trainer:
                 return arena.counters.crashes + arena.counters.hangs, arena.counters.starts
         return 0, 0
 
+    @property
+    def pool(self) -> dict[str, float]:
+        """What happened to the other program's processes and what a decision cost them, where there are any."""
+        return self.arena.report() if isinstance(self.arena, NodeArena) else {}
+
     def run(self, after_update: Callable[[Update], bool]) -> None:
         """Train until the budget is spent or `after_update` answers False."""
         last = self.clock()

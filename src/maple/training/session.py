@@ -87,6 +87,7 @@ class Progress:
     figures: dict[str, float]  # the learner's
     game: dict[str, float]  # the game's own, of the learner's games in the last seconds
     probe: dict[str, float]  # the same against the probe's opponents, as of the last probe; empty before the first
+    pool: dict[str, float]  # of games in another program: its processes, frames, bytes, refusals and anomalies
     before: dict[str, int]  # steps, updates and games from before this process went on with the run
 
 
@@ -361,6 +362,7 @@ class _Session:
             figures=figures,
             game=game,
             probe=self.probe,
+            pool=self.trainer.pool,
             before=self.before,
         )
 

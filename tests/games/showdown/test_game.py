@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from maple.arena.node import NodeArena
-from maple.core.errors import GameError
+from maple.core.errors import CheckpointError, GameError
 from maple.core.sources import load_config
 from maple.core.step import Keys, Options
 from maple.core.threads import Team
@@ -18,6 +19,8 @@ from maple.games.showdown import options as described
 from maple.games.showdown.encode import ABOVE, BITS, CAP, NUMBER, ONE_HOT, mask_byte, observation_plan
 from maple.games.showdown.schema import load_schema
 from maple.runs.store import RunFolder
+from maple.training.agent import load_agent
+from maple.training.checkpoint import find_checkpoint
 from maple.training.evaluate import bot_player, evaluate
 from maple.training.session import train_run
 
@@ -189,8 +192,22 @@ def test_a_run_trains_resumes_and_keeps_its_layout(tmp_path: Path) -> None:
     assert last.updates > first.updates
     parts = [value for name, value in last.game.items() if name.startswith("reward_")]
     assert len(parts) == 5
+    assert last.pool["starts"] == last.process_starts
+    assert last.pool["bytes_per_decision"] > 1000
+    assert run.last_record("events.jsonl")["pool"] == last.pool
     with pytest.raises(GameError, match="laid out by"):
         make_game("showdown", {"layout": "another"})
+    newest = find_checkpoint(run.path, None)
+    meta = json.loads((newest / "checkpoint.json").read_text())
+    meta["config"]["game"]["layout"] = "another"
+    (newest / "checkpoint.json").write_text(json.dumps(meta))
+    sentence = "learned from views laid out by schema another, and this Maple lays them out by"
+    with pytest.raises(CheckpointError, match=sentence):
+        load_agent(run.path)
+    with pytest.raises(CheckpointError, match=sentence):
+        train_run(config(128), RunFolder(tmp_path / "heir"), lambda _: True, start_from=newest)
+    with pytest.raises(CheckpointError, match=sentence):
+        train_run(config(400), run, lambda _: True)
 
 
 def test_an_option_is_its_decision_and_its_part(rows: tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]) -> None:

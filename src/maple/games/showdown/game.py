@@ -179,6 +179,11 @@ class ShowdownGame:
     def refuse(self, failure: Mapping[str, Any]) -> Exception:
         return GameError(explain(failure))
 
+    def remark(self, said: Mapping[str, Any]) -> str:
+        if not said["notAccelerated"] or not self.settings.accelerate or self.settings.servers:
+            return ""
+        return f"battles are played without the accelerator: {said['notAccelerated']}"
+
     def tables(self, count: int, seed: int, first_table: int = 0, tables_per_deal: int = 1) -> Tables:
         raise GameError("showdown is played in Node processes, not in this one; use an arena (maple.make_arena)")
 

@@ -1,8 +1,9 @@
 /**
- * Expected damage in closed form: the simulator's formula with the mean roll, without critical hits or accuracy, over
- * what the seat knows. Rare modifiers are left out; how far that is from the full calculation is measured in the tests.
+ * Expected damage in closed form: the simulator's formula with the mean roll, without luck or accuracy, over what the
+ * seat knows. Rare modifiers are left out; how far that is from what the simulator deals is measured in damage.test.js.
  */
 
+import {MARK, POWER_BY} from './lexicon.js';
 import {numbered, schema} from './schema.js';
 
 /** @typedef {import('./lexicon.js').Lexicon} Lexicon */
@@ -20,6 +21,26 @@ const type = (/** @type {string} */ name) => TYPES.get(name) ?? -1;
 const [FIRE, WATER, FLYING, GHOST, NORMAL, FIGHTING] =
   [type('Fire'), type('Water'), type('Flying'), type('Ghost'), type('Normal'), type('Fighting')];
 const BURNED = 1, PARALYZED = 2;
+const NO_ITEM = 1;
+const RUINED = 0.75;
+// Items that make one type of move stronger.
+const HELPFUL = {
+  Normal: ['silkscarf'], Fire: ['charcoal', 'flameplate'], Water: ['mysticwater', 'splashplate', 'seaincense', 'waveincense'],
+  Electric: ['magnet', 'zapplate'], Grass: ['miracleseed', 'meadowplate', 'roseincense'], Ice: ['nevermeltice', 'icicleplate'],
+  Fighting: ['blackbelt', 'fistplate'], Poison: ['poisonbarb', 'toxicplate'], Ground: ['softsand', 'earthplate'],
+  Flying: ['sharpbeak', 'skyplate'], Psychic: ['twistedspoon', 'mindplate', 'oddincense', 'souldew'],
+  Bug: ['silverpowder', 'insectplate'], Rock: ['hardstone', 'stoneplate', 'rockincense'], Ghost: ['spelltag', 'spookyplate'],
+  Dragon: ['dragonfang', 'dracoplate', 'souldew'], Dark: ['blackglasses', 'dreadplate'], Steel: ['metalcoat', 'ironplate'],
+  Fairy: ['pixieplate', 'fairyfeather'],
+};
+/** @type {[string, number][]} abilities that keep moves of a kind away */
+const PROOF = [['soundproof', MARK.sound], ['bulletproof', MARK.bullet]];
+/** @type {[string, number, number][]} abilities that make moves of a kind stronger, and by how much */
+const FOND = [
+  ['ironfist', MARK.punch, 1.2], ['reckless', MARK.recoil, 1.2], ['sheerforce', MARK.secondary, 1.3],
+  ['toughclaws', MARK.contact, 1.3], ['strongjaw', MARK.bite, 1.5], ['sharpness', MARK.slicing, 1.5],
+  ['megalauncher', MARK.pulse, 1.5], ['punkrock', MARK.sound, 1.3],
+];
 
 /** @param {number} stage -6 to 6 */
 export function stageFactor(stage) {
@@ -30,6 +51,7 @@ export function stageFactor(stage) {
 export class Fighter {
   constructor() {
     this.level = 100;
+    this.weight = 0; // kg
     this.stats = new Float64Array(6);
     this.boosts = new Int8Array(schema.lists.boosts?.length ?? 7);
     this.first = 0; // its types
@@ -92,6 +114,26 @@ export class DamageModel {
     this.tinted = ability(['tintedlens']);
     this.breaking = ability(['moldbreaker', 'teravolt', 'turboblaze']);
     this.wonder = ability(['wonderguard']);
+    this.vessel = ability(['vesselofruin']);
+    this.tablets = ability(['tabletsofruin']);
+    this.sword = ability(['swordofruin']);
+    this.beads = ability(['beadsofruin']);
+    this.proof = new Uint16Array(schema.limits.abilities ?? 0); // a bit for each mark of moves that do no harm to an ability
+    this.fond = new Uint16Array(schema.limits.abilities ?? 0); // the same of moves that one makes stronger, and by how much
+    this.fondness = new Float64Array(schema.limits.abilities ?? 0).fill(1);
+    for (const [name, mark] of PROOF) this.proof[lexicon.ability(name)] = mark;
+    for (const [name, mark, factor] of FOND) {
+      this.fond[lexicon.ability(name)] = mark;
+      this.fondness[lexicon.ability(name)] = factor;
+    }
+    this.proof[0] = this.fond[0] = 0;
+    this.helpful = new Int32Array(schema.limits.items ?? 0); // a bit for each type that an item makes stronger
+    for (const [helped, names] of Object.entries(HELPFUL)) {
+      for (const name of names) this.helpful[lexicon.item(name)] |= 1 << type(helped);
+    }
+    this.helpful[0] = this.helpful[NO_ITEM] = 0;
+    this.help = lexicon.generation >= 4 ? 1.2 : 1.1;
+    this.criticalFactor = lexicon.generation >= 6 ? 1.5 : 2;
     this.immune = new Int8Array(schema.limits.abilities ?? 0).fill(-1); // the type that an ability takes no harm from
     for (const [name, harmless] of Object.entries({
       levitate: 'Ground', eartheater: 'Ground', voltabsorb: 'Electric', lightningrod: 'Electric', motordrive: 'Electric',
@@ -115,12 +157,35 @@ export class DamageModel {
       if (defender.first === GHOST) first = 1;
       if (defender.second === GHOST) second = 1;
     }
-    if (this.immune[defender.ability] === move.type && !this.breaking[attacker.ability]) return 0;
+    if (this.unharmed(defender, move) && !this.breaking[attacker.ability]) return 0;
     if (move.key === 'freezedry') {
       if (defender.first === WATER) first = 2;
       if (defender.second === WATER) second = 2;
     }
     return first * second;
+  }
+
+  /** Whether an ability keeps a move from doing anything. @param {Fighter} defender @param {Move} move */
+  unharmed({ability}, move) {
+    return this.immune[ability] === move.type || (this.proof[ability] & move.marks) !== 0;
+  }
+
+  /** A move's power, as it depends on who uses it on whom. @param {Fighter} attacker @param {Fighter} defender @param {Move} move */
+  power(attacker, defender, {power, powerBy}) {
+    switch (powerBy) {
+    case POWER_BY.itself:
+      return power;
+    case POWER_BY.item:
+      return defender.item === NO_ITEM ? power : 1.5 * power;
+    case POWER_BY.status:
+      return attacker.status ? 2 * power : power;
+    case POWER_BY.blast:
+      return 2 * power;
+    case POWER_BY.weight:
+      return byWeight(defender.weight);
+    default:
+      return byRatio(attacker.weight / Math.max(0.1, defender.weight));
+    }
   }
 
   /** @param {Fighter} attacker @param {Move} move */
@@ -147,17 +212,23 @@ export class DamageModel {
     const source = move.foul ? defender : attacker;
     let attack = source.stat(move.attackStat || (physical ? ATK : SPA), true);
     let defense = defender.stat(move.defenseStat || (physical ? DEF : SPD), true);
-    let power = move.power * move.hits;
+    let power = this.power(attacker, defender, move) * move.hits;
     if (physical) {
+      if (attacker.status && this.gutsy[attacker.ability]) attack *= 1.5;
+      if (this.tablets[defender.ability]) attack *= RUINED;
+      if (this.sword[attacker.ability]) defense *= RUINED;
       if (this.band[attacker.item]) attack *= 1.5;
       if (this.strong[attacker.ability]) attack *= 2;
       if (this.furred[defender.ability]) defense *= 2;
     } else {
       if (this.specs[attacker.item]) attack *= 1.5;
       if (this.vest[defender.item]) defense *= 1.5;
+      if (this.vessel[defender.ability]) attack *= RUINED;
+      if (this.beads[attacker.ability]) defense *= RUINED;
     }
     if (this.eviolite[defender.item]) defense *= 1.5;
     if (move.power <= 60 && this.technical[attacker.ability]) power *= 1.5;
+    if (this.fond[attacker.ability] & move.marks) power *= this.fondness[attacker.ability];
     const base = Math.floor(Math.floor(2 * attacker.level / 5 + 2) * power * attack / Math.max(1, defense) / 50) + 2;
     return base * effect * this.sameType(attacker, move) * MEAN_ROLL *
       this.circumstances(attacker, defender, move, field, side, effect, physical) / full;
@@ -175,6 +246,8 @@ export class DamageModel {
     }
     if (physical && attacker.status === BURNED && !this.gutsy[attacker.ability] && move.key !== 'facade') factor *= 0.5;
     if (side.conditions[physical ? REFLECT : SCREEN] || side.conditions[VEIL]) factor *= 0.5;
+    if (move.critical) factor *= this.criticalFactor;
+    if (this.helpful[attacker.item] >> move.type & 1) factor *= this.help;
     if (this.orb[attacker.item]) factor *= 1.3;
     else if (effect > 1 && this.belt[attacker.item]) factor *= 1.2;
     if (effect > 1 && this.solid[defender.ability]) factor *= 0.75;
@@ -200,6 +273,16 @@ export class DamageModel {
     if (side.conditions[TAILWIND]) speed *= 2;
     return speed;
   }
+}
+
+/** The power of a move that is as strong as its target is heavy. @param {number} weight in kg */
+function byWeight(weight) {
+  return weight >= 200 ? 120 : weight >= 100 ? 100 : weight >= 50 ? 80 : weight >= 25 ? 60 : weight >= 10 ? 40 : 20;
+}
+
+/** The power of a move that is as strong as its user is heavier. @param {number} ratio */
+function byRatio(ratio) {
+  return ratio >= 5 ? 120 : ratio >= 4 ? 100 : ratio >= 3 ? 80 : ratio >= 2 ? 60 : 40;
 }
 
 const ICE = type('Ice');

@@ -141,6 +141,7 @@ export class SeatEncoder {
       if (mon.id >= TEAM || this.foeStamp[mon.id] === mon.revision) continue;
       const fighter = this.foeFighters[mon.id];
       fighter.level = mon.level;
+      fighter.weight = mon.species.weight;
       fighter.guessStats(mon.species, this.lexicon.generation);
       fighter.boosts.set(mon.boosts);
       [fighter.first, fighter.second] = mon.types;
@@ -296,7 +297,8 @@ export class SeatEncoder {
     const fighter = foe && foe.id < TEAM ? this.foeFighters[foe.id] : null;
     for (let i = 0; i < moves.length && i < MOVES; i++) {
       const {id, pp, maxpp} = moves[i];
-      const move = this.lexicon.move(id), base = at + MOVE.at + i * MOVE.stride;
+      // The list of one's own moves says more than the offer: hiddenpowerfire, return102.
+      const move = own.moveIds[i]?.startsWith(id) ? own.moves[i] : this.lexicon.move(id), base = at + MOVE.at + i * MOVE.stride;
       u16[(base + field.move) >> 1] = move.id;
       u16[(base + field.power) >> 1] = move.power;
       u8[base + field.type] = move.type;

@@ -42,14 +42,28 @@ export class Lane extends Frame {
 
   /** Bring every battle to its next decisions and write them. */
   advance() {
+    let unseen = 0;
     this.begin();
     for (let at = 0; at < this.tables.length; at++) {
       if (!this.open[at]) continue;
       const table = this.tables[at];
       this.settle(table);
       if (table.outcome !== OUTCOME.playing) this.finish(table, at);
-      if (!this.open[at]) continue;
-      for (let seat = 0; seat < SEATS; seat++) if (this.tables[at].masks[seat]) this.addRow(this.tables[at], at, seat);
+      if (this.open[at] && !this.show(at)) unseen++;
+    }
+    if (unseen === this.tables.length) throw new Error('no view of any battle can be written');
+  }
+
+  /** The rows of a table; one that cannot be written costs its battle, which ends with the next wave. @param {number} at */
+  show(at) {
+    const table = this.tables[at], {rows} = this;
+    try {
+      for (let seat = 0; seat < SEATS; seat++) if (table.masks[seat]) this.addRow(table, at, seat);
+      return true;
+    } catch (error) {
+      this.rows = this.waiting.length = rows;
+      this.lose(table, 0, error);
+      return false;
     }
   }
 

@@ -6,14 +6,32 @@ import {numbered, schema} from './schema.js';
  * @typedef {import('./simulator.js').Dex} Dex
  * @typedef {{id: number, key: string, power: number, category: number, type: number, accuracy: number, priority: number,
  *   hits: number, pp: number, fixed: number, half: boolean, level: boolean, foul: boolean, attackStat: number,
- *   defenseStat: number}} Move
- * @typedef {{id: number, base: string, types: [number, number], stats: number[], ability: number}} Species
+ *   defenseStat: number, powerBy: number, marks: number, critical: boolean}} Move
+ * @typedef {{id: number, base: string, types: [number, number], stats: number[], ability: number, weight: number}} Species
  */
 
 const TYPES = numbered('types');
 const CATEGORIES = numbered('category');
 const STATS = schema.lists.stats ?? [];
 const UNKNOWN_POWER = 60; // of moves whose power depends on the situation
+const FULL_POWER = new Map([['return', 102], ['frustration', 102]]); // as everybody plays them
+
+/** What a move's power depends on, besides itself. */
+export const POWER_BY = {itself: 0, item: 1, status: 2, blast: 3, weight: 4, weights: 5};
+const DEPENDENT = new Map(Object.entries({
+  knockoff: POWER_BY.item, facade: POWER_BY.status, explosion: POWER_BY.blast, selfdestruct: POWER_BY.blast,
+  lowkick: POWER_BY.weight, grassknot: POWER_BY.weight, heavyslam: POWER_BY.weights, heatcrash: POWER_BY.weights,
+}));
+const KNOCKS_SINCE = 6, BLASTS_UNTIL = 4, WEIGHS_SINCE = 3; // generations
+
+/** Bits for what abilities look for in a move. */
+export const MARK = {sound: 1, bullet: 2, punch: 4, bite: 8, pulse: 16, slicing: 32, contact: 64, recoil: 128, secondary: 256};
+
+/** @param {any} entry of the simulator's list of moves */
+function marksOf({flags, recoil, hasCrashDamage, secondaries, hasSheerForce}) {
+  const shown = {...flags, recoil: recoil || hasCrashDamage, secondary: secondaries || hasSheerForce};
+  return Object.entries(MARK).reduce((marks, [name, bit]) => (shown[name] ? marks | bit : marks), 0);
+}
 
 /** A key as the simulator writes ids: lower case, letters and digits. */
 /** @param {string} name */
@@ -87,6 +105,7 @@ export class Lexicon {
         base: entry.baseSpecies,
         stats: STATS.map(stat => entry.baseStats[stat] ?? 0),
         ability: abilities.length === 1 ? this.ability(abilities[0] ?? '') : 0,
+        weight: entry.weightkg ?? 0,
       };
       this.knownSpecies.set(name, found);
     }
@@ -98,14 +117,18 @@ export class Lexicon {
     let found = this.knownMoves.get(name);
     if (!found) {
       // Requests write the power of some moves behind their name, as in return102.
-      let entry = this.dex.moves.get(toKey(name));
-      if (!entry.exists) entry = this.dex.moves.get(toKey(name).replace(/\d+$/, ''));
+      const key = toKey(name), bare = key.replace(/\d+$/, '');
+      let entry = this.dex.moves.get(key), told = 0;
+      if (!entry.exists) {
+        entry = this.dex.moves.get(bare);
+        told = Number(key.slice(bare.length));
+      }
       const hits = entry.multihit;
       const average = this.generation >= 5 ? 3.1 : 3;
       found = {
         id: this.moveNumber.get(entry.id) ?? 0,
         key: entry.id,
-        power: entry.basePower || (entry.basePowerCallback ? UNKNOWN_POWER : 0),
+        power: told || entry.basePower || (entry.basePowerCallback ? FULL_POWER.get(entry.id) ?? UNKNOWN_POWER : 0),
         category: CATEGORIES.get((entry.category ?? 'Status').toLowerCase()) ?? 0,
         type: typeNumber(entry.type),
         accuracy: typeof entry.accuracy === 'number' ? entry.accuracy : 101,
@@ -118,10 +141,21 @@ export class Lexicon {
         foul: entry.overrideOffensivePokemon === 'target',
         attackStat: Math.max(0, STATS.indexOf(entry.overrideOffensiveStat ?? '')), // 0: the category's own
         defenseStat: Math.max(0, STATS.indexOf(entry.overrideDefensiveStat ?? '')),
+        powerBy: this.powerBy(entry.id),
+        marks: marksOf(entry),
+        critical: !!entry.willCrit,
       };
       this.knownMoves.set(name, found);
     }
     return found;
+  }
+
+  /** What the power of a move depends on in this generation. @param {string} id */
+  powerBy(id) {
+    const {generation} = this, by = DEPENDENT.get(id) ?? POWER_BY.itself;
+    const holds = by === POWER_BY.item ? generation >= KNOCKS_SINCE :
+      by === POWER_BY.blast ? generation <= BLASTS_UNTIL : generation >= WEIGHS_SINCE;
+    return holds ? by : POWER_BY.itself;
   }
 
   /** @param {string} name 1 for none */

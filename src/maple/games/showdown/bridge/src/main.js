@@ -67,7 +67,7 @@ class Bridge {
       return;
     }
     if (warm > 0) this.warmUp(this.rules, warm);
-    this.channel.tell(ANSWER.ready, this.rules.introduction(this.simulator.version));
+    this.channel.tell(ANSWER.ready, this.rules.introduction());
   }
 
   /** Play until the compiler has seen everything. @param {Rules} rules @param {number} seconds */

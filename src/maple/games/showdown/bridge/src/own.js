@@ -75,6 +75,7 @@ export class Own {
     this.tera = member.teraType ? typeNumber(member.teraType) : 0;
     const level = parts.find(part => /^L\d+$/.test(part));
     this.fighter.level = level ? Number(level.slice(1)) : 100;
+    this.fighter.weight = species.weight;
     this.revision++;
   }
 

@@ -26,18 +26,22 @@ export class RemoteTable {
     this.accounts = Array.from({length: SEATS}, () => new Account());
     /** @type {object[]} */
     this.anomalies = [];
+    /** @type {string[][]} what each of our seats was told, to repeat an anomaly with */
+    this.told = this.seats.map(() => []);
   }
 
   /** Follow the battle from its beginning once more, after the line was cut. @param {number} seat */
   again(seat) {
     const {decisions, refusals, errors} = this.seats[seat];
     this.seats[seat] = Object.assign(new ProtocolSeat(this.rules), {decisions, refusals, errors});
+    this.told[seat].length = 0;
   }
 
   /** What a seat's user hears in the battle's room. @param {number} seat @param {string[]} lines */
   hear(seat, lines) {
     this.heard = Date.now();
     for (const line of lines) this.seats[seat].hear(line);
+    this.told[seat].push(...lines);
     const {result, idle} = this.seats[seat];
     if (result !== null) this.outcome = OUTCOME.terminated;
     else if (idle) this.tell(seat, this.seats[seat].answer(-1));
@@ -75,9 +79,10 @@ export class RemoteTable {
     if (!this.room) return;
     if (this.outcome !== OUTCOME.terminated) this.tell(0, '/forfeit');
     for (let seat = 0; seat < this.seats.length; seat++) this.tell(seat, '/noreply /leave');
-    for (const {errors} of this.seats) {
-      for (const error of errors) this.anomalies.push({kind: 'refused', table: this.number, game: this.game, room: this.room, error});
-    }
+    const {number: table, game, room, rules: {format}} = this;
+    this.seats.forEach(({errors}, seat) => {
+      for (const error of errors) this.anomalies.push({kind: 'refused', format, table, game, seat, room, error, heard: this.told[seat]});
+    });
   }
 
   get turns() {

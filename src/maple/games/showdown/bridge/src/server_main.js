@@ -93,7 +93,7 @@ class ServerBridge {
     this.rules = rules;
     setInterval(() => this.channel.tell(ANSWER.alive, {}), ALIVE_MS);
     await this.venue.open();
-    this.channel.tell(ANSWER.ready, rules.introduction(this.simulator.version));
+    this.channel.tell(ANSWER.ready, rules.introduction());
   }
 
   /** @param {number} number @param {{tables: number[], games: number[], at: number}} task */

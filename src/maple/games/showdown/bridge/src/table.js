@@ -30,6 +30,7 @@ export class Rules {
   constructor(simulator, config) {
     const {Dex} = simulator, format = findFormat(simulator, config.format);
     this.config = config;
+    this.version = simulator.version;
     this.seed = BigInt(config.seed);
     this.lexicon = new Lexicon(Dex, Dex.forFormat(format));
     this.model = new DamageModel(this.lexicon);
@@ -40,10 +41,10 @@ export class Rules {
     this.teams = new TeamBank(simulator, format, config.teams, this.seed, config.teamPool);
   }
 
-  /** What a process says of itself once it has understood its rules. @param {string} simulator its version */
-  introduction(simulator) {
+  /** What a process says of itself once it has understood its rules. */
+  introduction() {
     return {
-      simulator, node: process.version, schema: schemaHash, view: VIEW_BYTES, row: ROW_BYTES, ended: ENDED_BYTES,
+      simulator: this.version, node: process.version, schema: schemaHash, view: VIEW_BYTES, row: ROW_BYTES, ended: ENDED_BYTES,
       notAccelerated: this.notAccelerated,
     };
   }
@@ -76,7 +77,7 @@ export class Table {
     this.accounts = [new Account(), new Account()];
     this.outcome = OUTCOME.playing;
     this.refusals = 0;
-    /** @type {{kind: string, table: number, game: number, seat: number, choice: string, error: string, input: string[]}[]} */
+    /** @type {import('./repeat.js').Anomaly[]} */
     this.anomalies = [];
     this.standing();
     for (const account of this.accounts) account.told.set(account.standing);
@@ -141,8 +142,10 @@ export class Table {
 
   /** Keep what repeats an anomaly. @param {string} kind @param {number} seat @param {string} choice @param {string} error */
   remember(kind, seat, choice, error) {
-    const input = [...this.battle.inputLog];
-    this.anomalies.push({kind, table: this.number, game: this.game, seat, choice, error, input});
+    const {format, version, notAccelerated} = this.rules, input = [...this.battle.inputLog];
+    this.anomalies.push({
+      kind, format, simulator: version, accelerated: notAccelerated === '', table: this.number, game: this.game, seat, choice, error, input,
+    });
   }
 
   /** Bring the seats' accounts up to date. */

@@ -6,9 +6,9 @@ import {Rules} from '../src/table.js';
 export const modules = process.env.MAPLE_SHOWDOWN_MODULES ?? '.';
 export const simulator = loadSimulator(modules);
 
-/** @param {Partial<import('../src/table.js').Config>} [changes] */
-export function makeRules(changes = {}) {
-  return new Rules(simulator, {
+/** @param {Partial<import('../src/table.js').Config>} [changes] @param {import('../src/simulator.js').Simulator} [played] */
+export function makeRules(changes = {}, played = simulator) {
+  return new Rules(played, {
     format: 'gen9randombattle', seed: '3', tablesPerDeal: 1, maxTurns: 300, teamPool: 64, teams: [], accelerate: true,
     ...changes,
   });
