@@ -2,6 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 3
 RUN ?= first
+JOBS ?= 2
 
 .PHONY: setup train test check format
 
@@ -11,8 +12,8 @@ setup: ## make .venv with pinned dependencies (skipped when it is right)
 train: setup ## train and evaluate an OFC agent (MINUTES=3, RUN=first)
 	@$(BIN)/maple train ofc --minutes $(MINUTES) --run $(RUN)
 
-test: setup ## run the tests
-	@$(BIN)/python -m pytest
+test: setup ## run the tests, JOBS=2 processes of them
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 check: setup ## format, lint, types (here, on Windows, on macOS), layers
 	@$(BIN)/ruff format --check .
