@@ -42,6 +42,8 @@ def test_eval_gives_the_promised_figures(runs: Path) -> None:
     assert 0 <= figures["foul"] <= 1
     again = maple("eval", runs / "tiny", "--hands", "60", "--seed", "3", "--json")
     assert json.loads(again.stdout)["points_per_hand"] == figures["points_per_hand"]
+    kept = [json.loads(line) for line in (runs / "tiny" / "evaluations.jsonl").read_text().splitlines()]
+    assert [row["points_per_hand"] for row in kept[-2:]] == 2 * [figures["points_per_hand"]]
 
 
 def test_eval_takes_the_games_options(runs: Path) -> None:
@@ -193,6 +195,8 @@ def test_runs_lists_compares_keeps_and_removes(runs: Path, tmp_path: Path) -> No
         ("two", "ofc", "finished"),
     ]
     assert listed[0]["steps"] >= 1500
+    with (tmp_path / "two" / "events.jsonl").open("a") as events:
+        events.write('{"steps": "many", "progress": null}\n')
     assert "one" in maple("runs", "--runs-dir", tmp_path).stdout
     compared = json.loads(maple("runs", "compare", "one", "two", "--runs-dir", tmp_path, "--json").stdout)
     assert compared["settings"] == {"seed": ["0", "7"]}

@@ -5,43 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from maple.core.errors import ConfigError, RunError
-from maple.runs.storage import Mirror, Place, bring_run, fetch_run, open_place
-
-
-def _save(run: Path, step: int, size: int = 2000) -> Path:
-    folder = run / "checkpoints" / f"{step:012d}"
-    folder.mkdir(parents=True)
-    sums = {}
-    for name in ("weights.safetensors", "state.safetensors"):
-        content = os.urandom(size)
-        (folder / name).write_bytes(content)
-        sums[name] = hashlib.sha256(content).hexdigest()
-    (folder / "checkpoint.json").write_text(json.dumps({"step": step, "sha256": sums}))
-    with (run / "events.jsonl").open("a") as events:
-        events.write(f'{{"steps": {step}}}\n')
-    return folder
-
-
-def _until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.01)
-
-
-def _mirror(run: Path, place: Place, told: list[str]) -> Mirror:
-    return Mirror(run, place, told.append, first_wait_s=0.02, records_every_s=0.05)
+from maple.runs.storage import Place, bring_run, fetch_run, open_place
+from tests.runs.mirroring import begin_mirror, save_checkpoint, wait_until
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -51,9 +22,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_a_run_is_copied_and_fetched(url: str, tmp_path: Path) -> None:
     run, told = tmp_path / "here", list[str]()
-    _save(run, 100)
-    mirror = _mirror(run, open_place(url), told)
-    newest = _save(run, 200)
+    save_checkpoint(run, 100)
+    mirror = begin_mirror(run, open_place(url), told)
+    newest = save_checkpoint(run, 200)
     mirror.changed()
     assert mirror.close()
     assert told == []
@@ -66,10 +37,10 @@ def test_a_run_is_copied_and_fetched(url: str, tmp_path: Path) -> None:
 
 def test_what_the_run_drops_is_dropped_there(url: str, tmp_path: Path) -> None:
     run, place = tmp_path / "here", open_place(url)
-    old = _save(run, 100)
-    mirror = _mirror(run, place, [])
-    _until(lambda: place.has("checkpoints/000000000100/checkpoint.json"))
-    _save(run, 200)
+    old = save_checkpoint(run, 100)
+    mirror = begin_mirror(run, place, [])
+    wait_until(lambda: place.has("checkpoints/000000000100/checkpoint.json"))
+    save_checkpoint(run, 200)
     for path in old.iterdir():
         path.unlink()
     old.rmdir()
@@ -80,9 +51,9 @@ def test_what_the_run_drops_is_dropped_there(url: str, tmp_path: Path) -> None:
 
 def test_half_a_checkpoint_is_never_fetched(url: str, tmp_path: Path) -> None:
     run, place = tmp_path / "here", open_place(url)
-    _save(run, 100)
-    _save(run, 200)
-    assert _mirror(run, place, []).close()
+    save_checkpoint(run, 100)
+    save_checkpoint(run, 200)
+    assert begin_mirror(run, place, []).close()
     place.put(run / "events.jsonl", "checkpoints/000000000200/state.safetensors")  # not what its checksum says
     place.put(run / "events.jsonl", "checkpoints/000000000300/weights.safetensors")  # no checkpoint.json yet
     assert fetch_run(place, tmp_path / "elsewhere") == 100
@@ -108,18 +79,18 @@ def test_an_outage_is_told_of_and_caught_up_with(tmp_path: Path) -> None:
     real = open_place(f"file://{tmp_path}/there")
     place = _Flaky(real._fs, real._root, real.shown)
     for step in range(100, 600, 100):
-        _save(run, step)
-    mirror = _mirror(run, place, told)
+        save_checkpoint(run, step)
+    mirror = begin_mirror(run, place, told)
     began = time.monotonic()
     for _ in range(1000):
         mirror.changed()  # what training does, however often
     assert time.monotonic() - began < 5
-    _until(lambda: mirror.failures >= 3)
+    wait_until(lambda: mirror.failures >= 3)
     assert len(told) == 1
     assert "training goes on" in told[0]
     place.down = False
     mirror.changed()
-    _until(lambda: mirror.behind == 0)
+    wait_until(lambda: mirror.behind == 0)
     assert mirror.close()
     assert len(told) == 2
     assert "answers again" in told[1]
@@ -129,11 +100,11 @@ def test_an_outage_is_told_of_and_caught_up_with(tmp_path: Path) -> None:
 def test_an_end_during_an_outage_says_what_is_left(tmp_path: Path) -> None:
     run, told = tmp_path / "here", list[str]()
     real = open_place(f"file://{tmp_path}/there")
-    _save(run, 100)
-    mirror = _mirror(run, _Flaky(real._fs, real._root, real.shown), told)
+    save_checkpoint(run, 100)
+    mirror = begin_mirror(run, _Flaky(real._fs, real._root, real.shown), told)
     assert not mirror.close()
     assert "files of the run are not in" in told[-1]
-    again = _mirror(run, real, told)  # the next start
+    again = begin_mirror(run, real, told)  # the next start
     assert again.close()
     assert fetch_run(real, tmp_path / "elsewhere") == 100
 
@@ -149,7 +120,7 @@ def _keep(run: Path, name: str, result: float) -> None:
 
 def test_all_that_a_run_keeps_comes_with_it(url: str, tmp_path: Path) -> None:
     run, place = tmp_path / "here", open_place(url)
-    _save(run, 100)
+    save_checkpoint(run, 100)
     _keep(run, "best", 7.5)
     _keep(run, "milestones/000000000050", 0.0)
     for name in ("run.log", "rewards.jsonl", "profiles/profile.json", "tensorboard/events.out.tfevents.1"):
@@ -157,7 +128,7 @@ def test_all_that_a_run_keeps_comes_with_it(url: str, tmp_path: Path) -> None:
         (run / name).write_text(name)
     for name in (".lock", "replay.views", "config.json.part"):
         (run / name).write_text("of this machine alone")
-    assert _mirror(run, place, []).close()
+    assert begin_mirror(run, place, []).close()
     fetched = tmp_path / "elsewhere"
     assert fetch_run(place, fetched) == 100
     there = {path.relative_to(fetched).as_posix() for path in fetched.rglob("*") if path.is_file()}
@@ -168,14 +139,14 @@ def test_all_that_a_run_keeps_comes_with_it(url: str, tmp_path: Path) -> None:
 
 def test_a_run_that_is_further_elsewhere_goes_on_from_there(url: str, tmp_path: Path) -> None:
     run, place, told = tmp_path / "here", open_place(url), list[str]()
-    _save(run, 100)
-    _save(run, 200)
-    assert _mirror(run, place, []).close()
+    save_checkpoint(run, 100)
+    save_checkpoint(run, 200)
+    assert begin_mirror(run, place, []).close()
     behind = tmp_path / "behind"
-    _save(behind, 100)
+    save_checkpoint(behind, 100)
     assert bring_run(place, behind, told.append) == 200
     assert (behind / "checkpoints" / "000000000200" / "checkpoint.json").is_file()
-    _save(behind, 300)
+    save_checkpoint(behind, 300)
     assert bring_run(place, behind, told.append) is None
     assert told == []
 
@@ -194,9 +165,9 @@ class _Failing(Place):
 
 def test_a_fetch_that_was_cut_off_anywhere_is_made_again(tmp_path: Path) -> None:
     run, real = tmp_path / "here", open_place(f"file://{tmp_path}/there")
-    _save(run, 100)
+    save_checkpoint(run, 100)
     _keep(run, "best", 7.5)
-    assert _mirror(run, real, []).close()
+    assert begin_mirror(run, real, []).close()
     place, fetched = _Failing(real._fs, real._root, real.shown), tmp_path / "elsewhere"
     for answers in range(6):
         place.left = answers
@@ -211,16 +182,16 @@ def test_a_fetch_that_was_cut_off_anywhere_is_made_again(tmp_path: Path) -> None
 
 def test_a_place_that_does_not_answer_stops_no_run_that_is_here(tmp_path: Path) -> None:
     run, told = tmp_path / "here", list[str]()
-    _save(run, 100)
+    save_checkpoint(run, 100)
     real = open_place(f"file://{tmp_path}/there")
-    _save(tmp_path / "there", 200)
+    save_checkpoint(tmp_path / "there", 200)
     assert bring_run(_Failing(real._fs, real._root, real.shown), run, told.append) is None
     assert len(told) == 1
     assert "the run goes on from what is here" in told[0]
 
 
 def test_what_lies_elsewhere_cannot_name_files_outside_the_run(tmp_path: Path) -> None:
-    there = _save(tmp_path / "there", 100)
+    there = save_checkpoint(tmp_path / "there", 100)
     meta = json.loads((there / "checkpoint.json").read_text())
     (tmp_path / "there" / "checkpoints" / "outside").write_bytes(b"")
     meta["sha256"]["../outside"] = hashlib.sha256(b"").hexdigest()
@@ -254,165 +225,3 @@ def test_bad_addresses_get_a_sentence(address: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence) as caught:
         open_place(address)
     assert "secret" not in str(caught.value)
-
-
-class _Proxy(threading.Thread):
-    """Passes bytes on to a server, except that the next connections have the `troubles` that they are given.
-
-    "cut" drops a connection at once, "half" after some of the bytes that go to the server, "error" answers as a server
-    does that has too much to do, and "slow" makes every piece wait.
-    """
-
-    def __init__(self, port: int) -> None:
-        super().__init__(daemon=True)
-        self._to, self._listener = port, socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self.troubles: list[str] = []
-
-    def run(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            trouble = self.troubles.pop(0) if self.troubles else ""
-            if trouble == "cut":
-                client.close()
-                continue
-            if trouble == "error":
-                threading.Thread(target=self._refuse, args=(client,), daemon=True).start()
-                continue
-            server = socket.create_connection(("127.0.0.1", self._to))
-            for a, b, bound in ((client, server, 20_000 if trouble == "half" else None), (server, client, None)):
-                wait_s = 0.05 if trouble == "slow" else 0.0
-                threading.Thread(target=self._pass_on, args=(a, b, bound, wait_s), daemon=True).start()
-
-    @staticmethod
-    def _refuse(client: socket.socket) -> None:
-        with client:
-            client.recv(65536)
-            client.sendall(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-
-    @staticmethod
-    def _pass_on(a: socket.socket, b: socket.socket, bound: int | None, wait_s: float) -> None:
-        passed = 0
-        try:
-            while content := a.recv(65536):
-                time.sleep(wait_s)
-                passed += len(content)
-                if bound is not None and passed > bound:
-                    return
-                b.sendall(content)
-        except OSError:
-            pass
-        finally:
-            a.close()
-            b.close()
-
-    def end(self) -> None:
-        self._listener.close()
-
-
-TROUBLES = ("slow", "cut", "error", "half", "cut", "slow")
-
-
-@pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Proxy]:
-    """An S3 server on this machine, behind a line that can be cut."""
-    moto: Any = pytest.importorskip("moto.server", reason="moto is not installed; make setup installs it")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    proxy = _Proxy(server.get_host_and_port()[1])
-    proxy.start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.port}")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    from s3fs import S3FileSystem
-
-    S3FileSystem.clear_instance_cache()
-    S3FileSystem().makedirs("runs", exist_ok=True)
-    S3FileSystem.clear_instance_cache()
-    yield proxy
-    S3FileSystem.clear_instance_cache()
-    proxy.end()
-    server.stop()
-
-
-def test_a_real_s3_server_behind_a_bad_line(s3: _Proxy, tmp_path: Path) -> None:
-    run, told = tmp_path / "here", list[str]()
-    _save(run, 100, size=200_000)
-    _save(run, 200, size=200_000)
-    s3.troubles = [*TROUBLES]
-    mirror = _mirror(run, open_place("s3://runs/mine"), told)
-    _until(lambda: mirror.behind == 0, 60)
-    assert mirror.close()
-    assert s3.troubles == []
-    assert fetch_run(open_place("s3://runs/mine"), tmp_path / "elsewhere") == 200
-
-
-def test_a_real_s3_server_that_knows_nobody_of_that_name(s3: _Proxy, tmp_path: Path) -> None:
-    _look_at_credentials(s3, after="0")
-    with pytest.raises(RunError, match=r"cannot read s3://runs/mine \(PermissionError: .*check the address, the cred"):
-        bring_run(open_place("s3://runs/mine"), tmp_path / "here", lambda _: None)
-    assert not (tmp_path / "here").exists()
-    told = list[str]()
-    _save(tmp_path / "here", 100)
-    mirror = _mirror(tmp_path / "here", open_place("s3://runs/mine"), told)
-    _until(lambda: mirror.failures >= 1)
-    assert not mirror.close()
-    _look_at_credentials(s3, after="inf")  # the server's memory outlives it
-    assert "cannot copy to s3://runs/mine (PermissionError" in told[0]
-
-
-def _look_at_credentials(s3: _Proxy, after: str) -> None:
-    line = HTTPConnection("127.0.0.1", s3.port)
-    line.request("POST", "/moto-api/reset-auth", body=after)
-    assert line.getresponse().status == 200
-
-
-@pytest.fixture
-def gcs(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Proxy]:
-    """A Google Cloud Storage emulator on this machine, behind a line that can be cut."""
-    emulator: Any = pytest.importorskip(
-        "gcp_storage_emulator.server", reason="gcp-storage-emulator is not installed; make setup installs it"
-    )
-    import fsspec
-    from gcsfs.core import GCSFileSystem  # without the look at the kind of bucket, which the emulator cannot answer
-
-    port = _free_port()
-    # Its own server takes one connection at a time, and waits for ever for one that says nothing.
-    monkeypatch.setattr(emulator.server, "HTTPServer", emulator.server.ThreadingHTTPServer)
-    server = emulator.create_server("127.0.0.1", port, in_memory=True, default_bucket="runs")
-    server.start()
-    proxy = _Proxy(port)
-    proxy.start()
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{proxy.port}")
-    for protocol in ("gs", "gcs"):
-        fsspec.register_implementation(protocol, GCSFileSystem, clobber=True)
-    GCSFileSystem.clear_instance_cache()
-    yield proxy
-    GCSFileSystem.clear_instance_cache()
-    proxy.end()
-    server.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def test_a_gcs_emulator_behind_a_bad_line(gcs: _Proxy, tmp_path: Path) -> None:
-    run, told = tmp_path / "here", list[str]()
-    _save(run, 100, size=200_000)
-    newest = _save(run, 200, size=200_000)
-    gcs.troubles = [*TROUBLES]
-    mirror = _mirror(run, open_place("gs://runs/mine"), told)
-    _until(lambda: mirror.behind == 0, 60)
-    assert mirror.close()
-    assert gcs.troubles == []
-    fetched = tmp_path / "elsewhere"
-    assert fetch_run(open_place("gs://runs/mine"), fetched) == 200
-    for path in newest.iterdir():
-        assert (fetched / "checkpoints" / newest.name / path.name).read_bytes() == path.read_bytes()

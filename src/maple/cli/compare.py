@@ -64,6 +64,11 @@ def _show(found: dict[str, Any]) -> None:
     print_table(title, ["figure", "base", "candidate", "difference", "95 % interval"], rows)
     more = f": needs {found['needs_more_games']:,} more games" if found["verdict"] == "undecided" else ""
     results.print(f"[bold]{found['verdict']}{more}[/] ({found['reason']})", soft_wrap=True)
+    if "bisect" in found:
+        setting = found["bisect"]["take_back"]
+        results.print(f"take back {setting}" if setting else "no single setting is to blame", soft_wrap=True)
+        for skipped in found["bisect"]["skipped"]:
+            results.print(f"not tried: {skipped['setting']}, which cannot be taken back alone", soft_wrap=True)
 
 
 def compare(
@@ -124,9 +129,4 @@ def compare(
         print_json(content)
     else:
         _show(content)
-        if "bisect" in content:
-            setting = content["bisect"]["take_back"]
-            results.print(f"take back {setting}" if setting else "no single setting is to blame", soft_wrap=True)
-            for row in content["bisect"]["skipped"]:
-                results.print(f"not tried: {row['setting']}, which cannot be taken back alone", soft_wrap=True)
     raise typer.Exit(found.verdict.exit_code)

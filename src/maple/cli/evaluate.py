@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,12 @@ def evaluation(
         "seed": seed,
         "game": game.settings.model_dump(),
     }
+
+
+def _keep(folder: RunFolder, rows: list[dict[str, Any]]) -> None:
+    """Add results to a run's own; a checkpoint that stands alone, or a folder of somebody else's, is left as it is."""
+    if (folder.path / "config.json").is_file() and os.access(folder.path, os.W_OK):
+        folder.extend("evaluations.jsonl", rows)
 
 
 def _folder_of(run: str | Path, runs_dir: Path | None) -> RunFolder:
@@ -232,6 +239,7 @@ def evaluate_run(
     several = len(against or []) > 1 or against == ["all"]
     rows = [evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json) for names in asked or [None]]
     lowest = min(rows, key=lambda row: float(row[row["metric"]]))
+    _keep(_folder_of(run, runs_dir), rows)
     if json:
         print_json({"evaluations": rows, "lowest": lowest} if several else rows[0])
         return

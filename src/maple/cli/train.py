@@ -34,6 +34,7 @@ from maple.cli.options import (
 from maple.cli.output import notes, print_json
 from maple.cli.settings import settings_asked_for
 from maple.cli.sitting import Company, sit
+from maple.core.config import Config
 from maple.core.errors import ConfigError
 from maple.games import make_game
 from maple.runs.notify import addresses
@@ -106,9 +107,6 @@ def train(
     - `maple train showdown --format gen9randombattle --minutes 60`
     """
     with Interruptions() as interruptions:
-        from maple.training.checkpoint import find_checkpoint
-        from maple.training.rivals import check_rivals
-
         flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
         flags |= {"evaluate": evaluate, "workers": worker_flag(workers), "storage": storage}
         settings = _with_format(game, settings, battle_format)
@@ -118,17 +116,31 @@ def train(
         folder = RunFolder(base / (asked.run or new_name(config.name, base)))
         company = Company(
             opponents=spec.opponents if config.evaluate else (),
-            donor=find_checkpoint(start_from, runs_dir) if start_from else None,
+            donor=_donor(start_from, runs_dir),
             addresses=tuple(addresses(notify or [], os.environ)),
             profile=_profile_name(profile, profile_name),
             perf_every=perf_every,
             quiet=json,
         )
-        if config.storage is None and not folder.checkpoints.is_dir():  # else its rivals may be in its checkpoint
-            check_rivals(config, base)
+        _check_rivals(config, folder, base)
         if detach:
             return go_on_alone(folder, json)
         return _tell(sit(config, folder, company, interruptions), price_per_hour, json)
+
+
+def _donor(start_from: str | None, runs_dir: Path | None) -> Path | None:
+    """The checkpoint that a run begins with, if one was named."""
+    from maple.training.checkpoint import find_checkpoint
+
+    return find_checkpoint(start_from, runs_dir) if start_from else None
+
+
+def _check_rivals(config: Config, folder: RunFolder, base: Path) -> None:
+    """See to it that the runs whose agents play are there, unless they may be in the run's own checkpoint."""
+    from maple.training.rivals import check_rivals
+
+    if config.storage is None and not folder.checkpoints.is_dir():
+        check_rivals(config, base)
 
 
 def _with_format(game: str, settings: list[str] | None, battle_format: str | None) -> list[str]:

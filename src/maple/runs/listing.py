@@ -36,7 +36,7 @@ def summarize(folder: RunFolder) -> RunSummary:
     """Read one run."""
     config, last = folder.read_json("config.json"), folder.last_record("events.jsonl")
     best = RunFolder(folder.checkpoints / "best").read_json("checkpoint.json")
-    progress = float(last.get("progress", 0.0))
+    progress = _figure(last, "progress")
     state = "running" if folder.in_use else "finished" if progress >= 1.0 else "stopped"
     events = folder.path / "events.jsonl"
     return RunSummary(
@@ -46,15 +46,21 @@ def summarize(folder: RunFolder) -> RunSummary:
         algo=str(config.get("algo", "?")),
         state=state,
         kept=folder.kept,
-        steps=int(last.get("steps", 0)),
+        steps=int(_figure(last, "steps")),
         progress=progress,
-        steps_per_s=float(last.get("steps_per_s", 0.0)),
-        elapsed_s=float(last.get("elapsed_s", 0.0)),
+        steps_per_s=_figure(last, "steps_per_s"),
+        elapsed_s=_figure(last, "elapsed_s"),
         probe=dict(last.get("probe", {})),
         best=best.get("result"),
         evaluations={",".join(row["against"]): row for row in folder.records("evaluations.jsonl") if "against" in row},
         changed=(events if events.exists() else folder.path).stat().st_mtime,
     )
+
+
+def _figure(row: dict[str, Any], name: str) -> float:
+    """A figure of a record, or 0: a file that somebody has edited does not keep the other runs from being listed."""
+    value = row.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def best_before(base: Path, row: dict[str, Any]) -> dict[str, Any] | None:
