@@ -6,6 +6,7 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from types import TracebackType
 from typing import Self
@@ -138,4 +139,5 @@ class Relay(_Serving):
     def cut(self) -> None:
         """Cut every line, without a word."""
         for line in list(self.lines):
-            line.socket.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):  # its user has just left
+                line.socket.shutdown(socket.SHUT_RDWR)
