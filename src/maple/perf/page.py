@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from maple.perf.advice import crowding, findings
-from maple.perf.report import facts_text, figures_of
+from maple.perf.report import facts_text, figures_of, split_accounts
 from maple.perf.spans import IDLE, UNTRACKED
 
 __all__ = ["html_page"]
@@ -15,7 +15,7 @@ __all__ = ["html_page"]
 COLORS = ("#3b6fb6", "#e08a3c", "#4f9d5d", "#c14f5a", "#7d63b3", "#8a6b52", "#cf7fb0", "#9aa33a", "#3aa6b0", "#5b7083")
 PALE = {IDLE: "#d5dae1", UNTRACKED: "#f0c8c8"}
 LEGEND = 10  # spans with a colour of their own; the rest share one
-WIDTH, HEIGHT, LEFT, BOTTOM = 960, 220, 56, 24
+WIDTH, HEIGHT, LEFT, BOTTOM = 960, 220, 76, 24
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1040px;padding:0 1rem;color:#1d2733;background:#fff}
@@ -174,13 +174,14 @@ def html_page(profile: dict[str, Any], title: str) -> str:
         for name, value in figures_of(profile).items()
     )
     facts = escape(facts_text(profile, ", "))
-    accounts = "".join(_account(account, colors) for account in profile["accounts"])
+    busy, resting = ("".join(_account(one, colors) for one in accounts) for accounts in split_accounts(profile))
+    more = f"<details><summary>threads that hardly did a thing</summary>{resting}</details>" if resting else ""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{STYLE}</style></head><body>'
         f'<h1>{escape(title)}</h1><div class="quiet">{profile["wall_s"]:.1f} s; {facts}</div>'
         f'<div class="say">What took the time, and what would change it:<ul>{said}</ul></div>'
         f'<div class="tiles">{tiles}</div><h2>Timeline of the training thread</h2>{_keys(colors)}'
-        f"{_timeline(profile, colors)}<h2>Time shares of each thread and process</h2>{accounts}"
+        f"{_timeline(profile, colors)}<h2>Time shares of each thread and process</h2>{busy}{more}"
         f"{_processors(profile)}{_sizes(profile)}</body></html>\n"
     )

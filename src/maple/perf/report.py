@@ -8,7 +8,7 @@ from typing import Any
 from maple.perf.advice import bottleneck, crowding, findings
 from maple.perf.spans import UNTRACKED
 
-__all__ = ["facts_text", "figures_of", "text_report"]
+__all__ = ["facts_text", "figures_of", "split_accounts", "text_report"]
 
 LEAST_SHARE = 0.001  # spans below this are summed up in one line
 RESTING = 0.99  # of an account: who is idle for longer gets no tree
@@ -89,15 +89,18 @@ def _account(account: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
+def split_accounts(profile: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The accounts worth looking at, the training thread's first, and those of threads that hardly did a thing."""
+    first, *others = profile["accounts"]
+    resting = [account for account in others if account["idle_s"] > RESTING * account["wall_s"]]
+    return [first, *(account for account in others if account not in resting)], resting
+
+
 def _accounts(profile: dict[str, Any]) -> list[str]:
     """Every account as a tree; of threads that hardly did a thing, a line."""
-    lines, resting = list[str](), list[str]()
-    for number, account in enumerate(profile["accounts"]):
-        if number and account["idle_s"] > RESTING * account["wall_s"]:
-            resting.append(_title(account))
-        else:
-            lines += _account(account)
-    return [*lines, *resting, ""] if resting else lines
+    busy, resting = split_accounts(profile)
+    lines = [line for account in busy for line in _account(account)]
+    return [*lines, *map(_title, resting), ""] if resting else lines
 
 
 def _advice(profile: dict[str, Any]) -> list[str]:
