@@ -216,3 +216,11 @@ def test_perf_imports_neither_torch_nor_numba() -> None:
     code = "import sys, maple; maple.perf.span('x'); print('torch' in sys.modules, 'numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_samples_count_what_is_open() -> None:
+    with Profiler(sample_every_s=0.02) as profiler, span("long"):
+        time.sleep(0.3)
+    profile = profiler.profile({})
+    whole = _by_name(profile["accounts"][0])["long"]
+    assert any(0 < sample["spans"].get("long", 0.0) < whole for sample in profile["samples"])

@@ -116,10 +116,10 @@ class Profiler:
         return self._sampler.worked_s
 
     def _so_far(self) -> dict[str, Any]:
-        """Self time by span of the thread that entered, for the timeline."""
+        """Self time by span of the thread that entered, what is open included, for the timeline."""
         spans: dict[str, float] = {}
-        for _, node in self.recorder.accounts[0].root.walk():
-            spans[node.name] = spans.get(node.name, 0.0) + node.self_s
+        for each in self.recorder.accounts[0].standing(self.recorder.clock())[1]:
+            spans[each.name] = spans.get(each.name, 0.0) + each.self_s
         return {"spans": spans}
 
     def _children(self) -> list[dict[str, Any]]:
