@@ -143,16 +143,15 @@ class Tried:
         """Of its speeds."""
         return float(np.median(list(self.speeds.values()))) if self.speeds else 0.0
 
+    def ratio_to(self, leader: Tried) -> float:
+        """Its speed over the leader's, in the rounds that both were in; of all rounds if there is none."""
+        both = [number for number in self.speeds if number in leader.speeds]
+        if not both:
+            return self.median / max(leader.median, 1e-9)
+        return float(np.median([self.speeds[number] / leader.speeds[number] for number in both]))
+
 
 Measure = Callable[[Setting], float]
-
-
-def _ratio(one: Tried, leader: Tried) -> float:
-    """Its speed over the leader's, in the rounds that both were in; of all rounds if there is none."""
-    both = [number for number in one.speeds if number in leader.speeds]
-    if not both:
-        return one.median / max(leader.median, 1e-9)
-    return float(np.median([one.speeds[number] / leader.speeds[number] for number in both]))
 
 
 def _leader(tried: Iterable[Tried]) -> Tried:
@@ -160,7 +159,7 @@ def _leader(tried: Iterable[Tried]) -> Tried:
     rows = [row for row in tried if row.speeds]
     first = max(rows, key=lambda row: row.median)
     racing = [row for row in rows if row.racing and len(row.speeds) >= min(MIN_SLICES, len(first.speeds))]
-    return max([first, *racing], key=lambda row: _ratio(row, first))
+    return max([first, *racing], key=lambda row: row.ratio_to(first))
 
 
 def race(
@@ -183,7 +182,7 @@ def race(
         leader = _leader(tried.values())
         for row in racing:
             slow = KEEP if len(row.speeds) < MIN_SLICES else CLOSE
-            row.racing = row is leader or len(row.speeds) < 2 or _ratio(row, leader) >= slow
+            row.racing = row is leader or len(row.speeds) < 2 or row.ratio_to(leader) >= slow
         for setting in around(leader.setting) if number > 0 and left() > 0.2 else []:
             tried.setdefault(setting, Tried(setting))
         number += 1
@@ -192,7 +191,7 @@ def race(
         if rounds_alone >= 2:
             break
     leader = _leader(tried.values())
-    rows = sorted((row for row in tried.values() if row.speeds), key=lambda row: -_ratio(row, leader))
+    rows = sorted((row for row in tried.values() if row.speeds), key=lambda row: -row.ratio_to(leader))
     return [leader, *(row for row in rows if row is not leader)]
 
 

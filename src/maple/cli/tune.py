@@ -70,7 +70,13 @@ def tune(
             _write(game, name, tree, learned.kept)
     found: dict[str, Any] = {"game": game, "preset": name, "path": path, **best, "learning": asdict(learned)}
     found["tried"] = [
-        {"setting": str(row.setting), **row.setting.as_dict(), "steps_per_s": row.median, "slices": len(row.speeds)}
+        {
+            "setting": str(row.setting),
+            **row.setting.as_dict(),
+            "steps_per_s": row.median,
+            "of_the_best": row.ratio_to(tried[0]),
+            "slices": len(row.speeds),
+        }
         for row in tried
     ]
     found |= {"seed": config.seed, "machine": machine()}
@@ -110,19 +116,12 @@ def _line(game: str, rows: list[Tried]) -> str:
 
 
 def _show(found: dict[str, Any]) -> None:
-    top = max(row["steps_per_s"] for row in found["tried"])
     rows = [
-        [
-            r["setting"],
-            f"{r['steps_per_s']:,.0f}",
-            f"{r['steps_per_s'] / top:.2f}",
-            str(r["slices"]),
-        ]
-        for r in found["tried"]
+        [r["setting"], f"{r['steps_per_s']:,.0f}", f"{r['of_the_best']:.2f}", str(r["slices"])] for r in found["tried"]
     ]
     print_table(
         f"{found['game']}: what was tried, the best first",
-        ["setting", "steps/s", "of the highest", "slices"],
+        ["setting", "steps/s", "of the best in the same rounds", "slices"],
         rows,
     )
     for row in found["learning"]["tried"]:
