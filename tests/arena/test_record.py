@@ -7,19 +7,21 @@ random numbers change on purpose: the records say that games of today are those 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from maple.arena.record import GameRecord, load_record, record_game, replay
+from maple.arena.record import GameRecord, Scribe, load_record, record_game, replay
+from maple.arena.serial import SerialArena
 from maple.core.errors import GameError
 from maple.core.step import Keys
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
-from maple.training.evaluate import bot_player
+from maple.training.evaluate import bot_player, evaluate
 
 FOLDER = Path(__file__).parents[1] / "golden" / "wargame"
 GOLDEN: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -99,6 +101,35 @@ def test_a_record_that_was_changed_is_told_of(tmp_path: Path, change: dict[str, 
     path.write_text(json.dumps({**content, **change}))
     with pytest.raises(GameError, match=sentence):
         load_record(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["ofc", "wargame", "CartPole-v1", "tests.games.external.envs:Nim", "tests.games.external.envs:Match"]
+)
+def test_an_evaluation_takes_down_its_first_game(name: str) -> None:
+    game, scribe = make_game(name, {}), Scribe()
+    names = ["agent", *["other"] * (game.spec.seats - 1)]
+    with Team(1) as team:
+        players = [bot_player(game, "random", team) for _ in names]
+        found = evaluate(game, players[0], players[1:], 4 * len(names), 3, team, watch=scribe.over)
+    record = scribe.record(game, 3, names)
+    assert record is not None
+    assert found.games == 4 * len(names)
+    again = list(replay(record))
+    assert [moment.action for moment in again] == record.actions
+    assert {moment.seat for moment in again} == set(range(len(names)))
+    other = replace(record, actions=record.actions[:-1])
+    with pytest.raises(GameError, match="made by other rules"):
+        list(replay(other))
+
+
+def test_a_lost_game_is_not_kept() -> None:
+    game, scribe = make_game("tests.games.external.envs:Faulty", {"every": 1, "at": 2}), Scribe()
+    arena = scribe.over(SerialArena(game, 1, 0))
+    while not len(arena.recv().ended.table):
+        arena.send(np.zeros(1, np.int32))
+    arena.close()
+    assert scribe.record(game, 0, ["agent"]) is None
 
 
 if __name__ == "__main__":

@@ -44,6 +44,9 @@ def test_eval_gives_the_promised_figures(runs: Path) -> None:
     assert json.loads(again.stdout)["points_per_hand"] == figures["points_per_hand"]
     kept = [json.loads(line) for line in (runs / "tiny" / "evaluations.jsonl").read_text().splitlines()]
     assert [row["points_per_hand"] for row in kept[-2:]] == 2 * [figures["points_per_hand"]]
+    watched = maple("show", "ofc", "--replay", runs / "tiny" / figures["record"])
+    assert watched.returncode == 0, watched.stderr
+    assert "tiny against random against random: " in watched.stdout
 
 
 def test_eval_takes_the_games_options(runs: Path) -> None:

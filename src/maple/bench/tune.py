@@ -255,18 +255,24 @@ def tune(
 
 
 def bench_tuner(config: Config, seconds: float) -> dict[str, Any]:
-    """What tune() finds beside the best of the whole grid, measured for twice as long, and their ratio in turns."""
+    """What tune() finds beside the best of the whole grid, and their ratio in turns: each takes twice as long again.
+
+    Turns are as short as the tuner's slices: many short pairs tell two settings apart on a machine whose speed changes
+    from second to second, where a few long ones do not.
+    """
     space = Space.of(config, available_cores())
     found = tune(config, space, seconds, lambda _: None)[0].setting
     grid = space.grid()
-    measure = Slices(config, max(0.1, 2 * seconds / (MIN_SLICES * len(grid))))
+    turn_s = min(1.0, seconds / SLICES)
+    measure = Slices(config, turn_s)
+    rounds = max(MIN_SLICES, int(2 * seconds / (turn_s * len(grid))))
     speeds: dict[Setting, list[float]] = {setting: [] for setting in grid}
     try:
-        for number in range(MIN_SLICES):
+        for number in range(rounds):
             for setting in grid if number % 2 == 0 else reversed(grid):
                 speeds[setting].append(measure(setting))
         best = max(grid, key=lambda setting: float(np.median(speeds[setting])))
-        ours, theirs = interleave(lambda: measure(found), lambda: measure(best), PAIRS)
+        ours, theirs = interleave(lambda: measure(found), lambda: measure(best), max(PAIRS, int(seconds / turn_s)))
     finally:
         measure.close()
     ratio, interval = ratio_interval(ours, theirs)
@@ -275,6 +281,7 @@ def bench_tuner(config: Config, seconds: float) -> dict[str, Any]:
         "tuned": found.within(config),
         "best_of_grid": best.within(config),
         "settings_in_grid": len(grid),
+        "pairs": len(ours),
         "ratio": ratio,
         "ratio_ci95": list(interval),
         "seed": config.seed,

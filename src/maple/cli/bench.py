@@ -109,7 +109,8 @@ _add(
 )
 _add(
     *("tuner", "the tuner on {}", 60.0, "tune"),
-    "What `maple tune` finds in so many seconds beside the best of the whole grid, which takes twice as long.",
+    "What `maple tune` finds in so many seconds beside the best of the whole grid, then both in turns: "
+    "five times as long in all.",
     usual_preset="speed",
 )
 _add(

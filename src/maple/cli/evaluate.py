@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,15 +16,16 @@ from maple.cli.options import JsonOption, RunsDirOption, SetOption
 from maple.cli.output import notes, print_json, print_table, results
 from maple.core.errors import ConfigError, GameError, RunError
 from maple.core.sources import load_config
-from maple.runs.store import RunFolder, find_run
+from maple.runs.store import RunFolder, find_run, write_atomically
 
 if TYPE_CHECKING:
+    from maple.arena.record import GameRecord
     from maple.core.threads import Team
     from maple.games.contract import Game
     from maple.training.agent import Agent
     from maple.training.evaluate import Player
 
-__all__ = ["evaluate_run", "evaluation", "find_player", "print_comparison", "print_evaluations"]
+__all__ = ["evaluate_run", "evaluation", "find_player", "print_comparison", "print_evaluations", "print_where_to_watch"]
 
 HANDS = {"rollout": 3000}  # by opponent, where they are slow
 GAME_HANDS = {"showdown": 400, "wargame": 400}
@@ -43,6 +45,7 @@ def evaluation(
 ) -> dict[str, Any]:
     """Play a run's agent against scripted opponents (`random` unless told); returns its figures."""
     from maple.arena.choose import evaluation_arena
+    from maple.arena.record import Scribe
     from maple.core.cores import available_cores
     from maple.core.threads import Team
     from maple.games import GAMES, make_game
@@ -66,12 +69,22 @@ def evaluation(
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
             task = bar.add_task(f"playing {','.join(against) or game.spec.name}", total=count)
             envs = partial(evaluation_arena, limits=agent.config.workers, log=folder.log)
+            scribe = Scribe()
             result = evaluate(
-                game, agent, others, count, seed, team, lambda done, _: bar.update(task, completed=done), envs
+                game,
+                agent,
+                others,
+                count,
+                seed,
+                team,
+                lambda done, _: bar.update(task, completed=done),
+                envs,
+                scribe.over,
             )
     if result.lost:
         where = folder.path / "run.log"
         notes.print(f"{result.lost} games were lost and others played in their stead; see {where}", soft_wrap=True)
+    record = scribe.record(game, seed, [run.name if isinstance(run, Path) else run, *against])
     return {
         "run": str(run),
         "steps": agent.steps,
@@ -87,13 +100,43 @@ def evaluation(
         "per_seat": list(result.per_seat),
         "seed": seed,
         "game": game.settings.model_dump(),
+        "record": _keep_game(folder, agent.steps, record) if record else None,
     }
 
 
+def _is_ours(folder: RunFolder) -> bool:
+    """Whether results belong there: a checkpoint that stands alone, or somebody else's folder, is left as it is."""
+    return (folder.path / "config.json").is_file() and os.access(folder.path, os.W_OK)
+
+
 def _keep(folder: RunFolder, rows: list[dict[str, Any]]) -> None:
-    """Add results to a run's own; a checkpoint that stands alone, or a folder of somebody else's, is left as it is."""
-    if (folder.path / "config.json").is_file() and os.access(folder.path, os.W_OK):
+    """Add results to a run's own."""
+    if _is_ours(folder):
         folder.extend("evaluations.jsonl", rows)
+
+
+def _keep_game(folder: RunFolder, steps: int, record: GameRecord) -> str | None:
+    """Add an evaluation's first game to a run's own; the newest of each pairing and step stays."""
+    if not _is_ours(folder):
+        return None
+    others = re.sub(r"[^A-Za-z0-9_.@-]+", "-", "-".join(record.players[1:]))
+    path = folder.path / "games" / f"{steps}{'-' * bool(others)}{others}.json"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, record.text())
+    except (OSError, RunError) as error:
+        notes.print(f"the evaluation's first game is not kept: {error}", soft_wrap=True)
+        return None
+    return str(path.relative_to(folder.path))
+
+
+def print_where_to_watch(folder: RunFolder, rows: list[dict[str, Any]]) -> None:
+    """Say how to look at a game of the evaluation in which the agent did worst."""
+    kept = [row for row in rows if row["record"]]
+    if kept:
+        hardest = min(kept, key=lambda row: float(row[row["metric"]]))
+        name = folder.read_json("config.json").get("name", "GAME")
+        notes.print(f"a game of it: maple show {name} --replay {folder.path / hardest['record']}", soft_wrap=True)
 
 
 def _folder_of(run: str | Path, runs_dir: Path | None) -> RunFolder:
@@ -239,10 +282,12 @@ def evaluate_run(
     several = len(against or []) > 1 or against == ["all"]
     rows = [evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json) for names in asked or [None]]
     lowest = min(rows, key=lambda row: float(row[row["metric"]]))
-    _keep(_folder_of(run, runs_dir), rows)
+    folder = _folder_of(run, runs_dir)
+    _keep(folder, rows)
     if json:
         print_json({"evaluations": rows, "lowest": lowest} if several else rows[0])
         return
     print_evaluations(f"{run} after {rows[0]['steps']:,} steps", rows)
     if len(rows) > 1:
         results.print(f"lowest: {float(lowest[lowest['metric']]):.3f} against {', '.join(lowest['against'])}")
+    print_where_to_watch(folder, rows)

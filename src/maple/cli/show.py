@@ -58,33 +58,49 @@ def _record(
 ) -> GameRecord:
     from maple.arena.record import record_game
     from maple.games import make_game
-    from maple.games.bridged import Bridged
-    from maple.games.contract import Readable
-    from maple.games.external.game import ExternalGame
 
     game = make_game(name, load_config(name, settings=settings).game)
-    if isinstance(game, Bridged | ExternalGame) or not isinstance(game, Readable):
-        raise GameError(f"{name} cannot be shown; ofc and wargame can")
     with notes.status("playing") as status:
         who = _players(game, players, runs_dir)
         return record_game(game, who, seed, table, lambda n: status.update(f"playing, decision {n}"))
 
 
-def _show_battle(
-    players: str | None, seed: int, out: Path, settings: list[str], runs_dir: Path | None, json: bool
-) -> None:
+def _show_battle(found: dict[str, Any], json: bool) -> None:
     """A battle is written as files that Showdown's own viewer opens."""
-    from maple.cli.showdown import show_battle
-
-    names = [name.strip() for name in players.split(",")] if players else ["heuristic", "heuristic"]
-    if len(names) != 2:
-        raise ConfigError(f"--players names {len(names)} players; showdown has 2 seats")
-    found = show_battle((names[0], names[1]), seed, out, settings, runs_dir)
     if json:
         print_json({key: value for key, value in found.items() if key != "text"})
         return
     results.print(found["text"], markup=False, soft_wrap=True)
     notes.print(f"wrote {found['html']}, {found['log']} and {found['readable']}", soft_wrap=True)
+
+
+def _show_frames(played: GameRecord, frame: int | None, svg: Path | None, json: bool) -> None:
+    """A game of this process, decision by decision, and a picture of one of them."""
+    from maple.arena.record import replay
+    from maple.games import make_game
+
+    if frame is not None and frame >= len(played.actions):
+        raise ConfigError(f"--frame {frame}: the game has {len(played.actions)} decisions, counted from 0")
+    rules, chosen = make_game(played.game, played.settings), frame if frame is not None else len(played.actions) - 1
+    for number, moment in enumerate(replay(played)):
+        if not json and (frame is None or number == frame):
+            results.print(_frame(rules, moment, number), markup=False, soft_wrap=True)
+        if svg is not None and number == chosen:
+            write_atomically(svg, _drawn(rules, moment), "--svg")
+    if json:
+        print_json({"game": played.game, "seed": played.seed, "table": played.table, "players": played.players,
+                    "decisions": len(played.actions), "actions": played.actions, "end": played.end})  # fmt: skip
+        return
+    results.print(f"{' against '.join(played.players)}: {_ending(rules, played.end)}", markup=False, soft_wrap=True)
+
+
+def _saved(game: str, file: Path) -> GameRecord:
+    from maple.arena.record import load_record
+
+    saved = load_record(file)
+    if saved.game != game:
+        raise GameError(f"{file} is a game of {saved.game}, not of {game}; write maple show {saved.game}")
+    return saved
 
 
 def _refuse(given: dict[str, Any], what: str) -> None:
@@ -117,39 +133,30 @@ def show(
     - `maple show wargame --seed 7 --players tactician,greedy`
     - `maple show wargame --seed 7 --frame 40 --svg position.svg`
     - `maple show ofc --seed 1 --record game.json`, then `maple show ofc --replay game.json`
+    - `maple show CartPole-v1 --players poles` (an env of your own, with what the agent saw and chose)
     - `maple show showdown --seed 7 --players battles,heuristic` (a replay for Showdown's viewer, its log, and text)
+    - `maple show ofc --replay runs/first/games/1000000-random-random.json` (a game of an evaluation)
     """
-    looks = {"--table": table, "--frame": frame, "--svg": svg, "--record": record, "--replay": replay}
+    if replay is not None:
+        made = {"--seed": seed, "--table": table, "--players": players, "--set": settings, "--record": record}
+        _refuse(made, "--replay: a saved game has its own")
+    saved = _saved(game, replay) if replay is not None else None
     if game == "showdown":
+        from maple.cli.show_battle import show_battle, show_battle_again
+
+        looks = {"--table": table, "--frame": frame, "--svg": svg}
         _refuse(looks, "showdown, whose battles are written as replays (--out)")
-        _show_battle(players, seed or 0, out or Path(), settings or [], runs_dir, json)
+        names, out = [name.strip() for name in (players or "heuristic,heuristic").split(",")], out or Path()
+        if saved is not None:
+            _show_battle(show_battle_again(saved, out), json)
+        else:
+            _show_battle(show_battle(names, seed or 0, out, settings or [], runs_dir, record), json)
         return
     _refuse({"--out": out}, f"{game}; write --svg or --record")
-    if replay is not None:
-        made = {"--seed": seed, "--table": table, "--players": players, "--set": settings}
-        _refuse(made, "--replay: a saved game has its own")
-    from maple.arena.record import load_record
-    from maple.arena.record import replay as play_again
-    from maple.games import make_game
-
-    played = load_record(replay) if replay else _record(game, settings, players, seed or 0, table or 0, runs_dir)
-    if played.game != game:
-        raise GameError(f"{replay} is a game of {played.game}, not of {game}; write maple show {played.game}")
-    if frame is not None and frame >= len(played.actions):
-        raise ConfigError(f"--frame {frame}: the game has {len(played.actions)} decisions, counted from 0")
-    rules, chosen = make_game(played.game, played.settings), frame if frame is not None else len(played.actions) - 1
-    for number, moment in enumerate(play_again(played)):
-        if not json and (frame is None or number == frame):
-            results.print(_frame(rules, moment, number), markup=False, soft_wrap=True)
-        if svg is not None and number == chosen:
-            write_atomically(svg, _drawn(rules, moment), "--svg")
+    played = saved or _record(game, settings, players, seed or 0, table or 0, runs_dir)
+    _show_frames(played, frame, svg, json)
     if record is not None:
         write_atomically(record, played.text(), "--record")
-    if json:
-        print_json({"game": played.game, "seed": played.seed, "table": played.table, "players": played.players,
-                    "decisions": len(played.actions), "actions": played.actions, "end": played.end})  # fmt: skip
-        return
-    results.print(f"{' against '.join(played.players)}: {_ending(rules, played.end)}", markup=False, soft_wrap=True)
 
 
 def _ending(game: Game, end: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ import typer
 from maple.cli.evaluate import print_evaluations
 from maple.cli.options import JsonOption, RunsDirOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, results
-from maple.core.errors import ConfigError, GameError, RunError, nearest
+from maple.core.errors import ConfigError, GameError, nearest
 
 if TYPE_CHECKING:
     from maple.games.showdown.game import ShowdownGame
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from maple.training.agent import Agent
     from maple.training.evaluate import Player
 
-__all__ = ["app", "show_battle"]
+__all__ = ["app"]
 
 RunArgument = Annotated[
     str,
@@ -305,53 +305,3 @@ def _retold(row: dict[str, Any]) -> str:
         return f"{what}: happens again: {then}"
     found = str(now["error"]).splitlines()[0] if now["error"] else "nothing goes wrong"
     return f"{what}: does not happen again with pokemon-showdown {now['simulator']}: {found}; it was: {then}"
-
-
-def show_battle(
-    names: tuple[str, str], seed: int, out: Path, settings: list[str], runs_dir: Path | None
-) -> dict[str, Any]:
-    """Play one battle and write it as a replay, as its log and as text; returns where they are and how it ended.
-
-    It is a battle of the first player's own format, if that is a run.
-    """
-    from maple.cli.evaluate import find_player
-    from maple.core.cores import available_cores
-    from maple.core.sources import load_config
-    from maple.core.threads import Team
-    from maple.games.showdown.game import ShowdownGame, ShowdownSettings
-    from maple.games.showdown.show import readable, replay_html, replay_log
-    from maple.runs.store import write_atomically
-    from maple.training.agent import load_agent
-    from maple.training.exhibit import play_recorded
-
-    asked = load_config("showdown", settings=settings).game
-    with Team(available_cores()) as team, notes.status("playing"):
-        scripted = names[0] in ShowdownGame(ShowdownSettings()).spec.opponents
-        stored = {} if scripted else load_agent(names[0], runs_dir, team).config.game
-        game = ShowdownGame(ShowdownSettings.model_validate({**stored, "servers": "", **asked}), record=True)
-        players = [find_player(name, game, runs_dir, team, "--players") for name in names]
-        lines, figures = play_recorded(game, players, seed)
-    shown = (names[0][:18], names[1][:18] if names[1] != names[0] else f"{names[1][:14]} (2)")
-    log = replay_log(lines, shown)
-    text = readable(log)
-    name = f"{game.settings.format}-{seed}"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot use --out {out}: {error.strerror}; choose another folder") from None
-    paths = {"html": out / f"{name}.html", "log": out / f"{name}.log", "readable": out / f"{name}.txt"}
-    for kind, content in {
-        "html": replay_html(log, f"{shown[0]} against {shown[1]}"),
-        "log": log,
-        "readable": text,
-    }.items():
-        write_atomically(paths[kind], content, "--out")
-    return {
-        "game": "showdown",
-        "players": list(shown),
-        "seed": seed,
-        "score": figures["score"].tolist(),
-        "turns": int(figures["turns"]),
-        **{kind: str(path) for kind, path in paths.items()},
-        "text": text,
-    }

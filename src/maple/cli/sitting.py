@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maple.cli.evaluate import evaluation, print_comparison, print_evaluations
+from maple.cli.evaluate import evaluation, print_comparison, print_evaluations, print_where_to_watch
 from maple.cli.interruptions import Interruptions, PreemptedError
 from maple.cli.messages import Messages
 from maple.cli.output import notes, warn
@@ -159,4 +159,5 @@ def _evaluate(config: Config, folder: RunFolder, company: Company, last: Progres
         print_evaluations(f"{folder.name} after {last.steps:,} steps, {last.elapsed_s / 60:.1f} minutes", rows)
         if before is not None:
             print_comparison(hardest, before)
+        print_where_to_watch(folder, rows)
     return {"evaluations": rows, "lowest": hardest, "best_before": before}

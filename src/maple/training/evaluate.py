@@ -44,6 +44,7 @@ FEW = 32  # the same of envs and of games in another program, where more at a ti
 
 Progressed = Callable[[int, int], None]  # is told how many games of how many have been played
 Opener = Callable[[ExternalGame, int, int, int], Arena]  # an env's tables: how many, their seed, how many share a deal
+Watch = Callable[[Arena], Arena]  # looks on while an arena plays
 
 USUAL: Opener = partial(evaluation_arena, limits=WorkerConfig())
 Z = 1.96  # standard errors to either side of a 95 % interval
@@ -123,7 +124,13 @@ def _ratio(total: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[flo
     return ratio, float(np.std(total - ratio * weight, ddof=1)) / float(weight.mean()) / len(total) ** 0.5
 
 
-def _play_block(game: Game, players: list[Player], deals: int, seed: int, first_table: int, team: Team) -> NDArray[Any]:
+def _unwatched(arena: Arena) -> Arena:
+    return arena
+
+
+def _play_block(
+    game: Game, players: list[Player], deals: int, seed: int, first_table: int, team: Team, watch: Watch
+) -> NDArray[Any]:
     """One game at each of deals × seats tables; player (seat - rotation) sits at each seat. Returns their figures."""
     seats = game.spec.seats
     tables = deals * seats
@@ -133,7 +140,7 @@ def _play_block(game: Game, players: list[Player], deals: int, seed: int, first_
     opened = NativeArena(
         game, tables, seed, team, observations=False, check=False, first_table=first_table, tables_per_deal=seats
     )
-    with closing(opened) as arena:
+    with closing(watch(opened)) as arena:
         while True:
             step = arena.recv()
             ended = step.ended.table - first_table
@@ -174,12 +181,13 @@ def play_all(
     seed: int,
     team: Team,
     progress: Progressed | None = None,
+    watch: Watch = _unwatched,
 ) -> NDArray[Any]:
     """Every deal of a native game in every rotation, a block of deals at a time."""
     seats, blocks = game.spec.seats, []
     for first in range(0, deals, BLOCK):
         count = min(BLOCK, deals - first)
-        blocks.append(_play_block(game, players, count, seed, first * seats, team))
+        blocks.append(_play_block(game, players, count, seed, first * seats, team, watch))
         if progress is not None:
             progress(min(deals, first + count) * seats, deals * seats)
     return np.concatenate(blocks)
@@ -193,6 +201,7 @@ def _play_on(
     team: Team,
     progress: Progressed | None,
     envs: Opener,
+    watch: Watch,
 ) -> tuple[NDArray[Any], int]:
     """The same at a few tables that play game after game, in other processes; and how many games were lost.
 
@@ -209,7 +218,7 @@ def _play_on(
         opened = envs(game, tables, seed, seats)
     else:
         opened = open_arena(game, tables, seed, team, tables_per_deal=seats)
-    with closing(opened) as arena:
+    with closing(watch(opened)) as arena:
         while True:
             step = arena.recv()
             for table, how, figure in zip(step.ended.table, step.ended.outcome, step.ended.figures, strict=True):
@@ -243,17 +252,19 @@ def evaluate(
     team: Team,
     progress: Progressed | None = None,
     envs: Opener = USUAL,
+    watch: Watch = _unwatched,
 ) -> Result:
     """Play `agent` against `others` (one for each other seat) on at least `hands` hands, all rotations counted.
 
-    `envs` opens the tables of an env of the user's own; in processes of their own, if not told otherwise.
+    `envs` opens the tables of an env of the user's own; in processes of their own, if not told otherwise. `watch` may
+    look on: player n sits at seat n of table 0.
     """
     seats = game.spec.seats
     deals, lost = max(1, -(-hands // seats)), 0
     if isinstance(game, Bridged | ExternalGame):
-        figures, lost = _play_on(game, [agent, *others], deals, seed, team, progress, envs)
+        figures, lost = _play_on(game, [agent, *others], deals, seed, team, progress, envs, watch)
     else:
-        figures = play_all(game, [agent, *others], deals, seed, team, progress)
+        figures = play_all(game, [agent, *others], deals, seed, team, progress, watch)
     seat = np.arange(len(figures)) % seats
     score = figures["score"][np.arange(len(figures)), seat].astype(np.float64)
     played = figures["hands"].astype(np.float64)

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from maple.cli.showdown import show_battle
+from maple.arena.record import Scribe, load_record
+from maple.cli.show_battle import show_battle, show_battle_again
+from maple.core.threads import Team
+from maple.games import make_game
 from maple.games.showdown.show import VIEWER, readable, replay_html, replay_log
+from maple.training.evaluate import bot_player, evaluate
 
 LINES = [
     "|player|p1|First|1|",
@@ -80,9 +84,10 @@ def test_sentences_say_what_happened() -> None:
 @pytest.mark.parametrize("battle_format", ["gen9randombattle", "gen7randombattle"])
 def test_a_whole_battle_is_written_and_repeats(tmp_path: Path, battle_format: str) -> None:
     settings = [f"game.format={battle_format}"]
-    first = show_battle(("heuristic", "power"), 5, tmp_path / "a", settings, None)
-    again = show_battle(("heuristic", "power"), 5, tmp_path / "b", settings, None)
+    first = show_battle(["heuristic", "power"], 5, tmp_path / "a", settings, None, tmp_path / "battle.json")
+    again = show_battle(["heuristic", "power"], 5, tmp_path / "b", settings, None)
     assert first["text"] == again["text"]
+    assert show_battle_again(load_record(tmp_path / "battle.json"), tmp_path / "c")["text"] == first["text"]
     log = Path(first["log"]).read_text()
     assert "|split|" not in log
     assert "|player|p1|heuristic|" in log
@@ -91,3 +96,13 @@ def test_a_whole_battle_is_written_and_repeats(tmp_path: Path, battle_format: st
     assert log.count("|turn|") == first["turns"]
     assert log.replace("</", "<\\/") in Path(first["html"]).read_text()
     assert f"\n{winner[0]} wins\n" in Path(first["readable"]).read_text()
+
+
+def test_the_first_battle_of_an_evaluation_can_be_watched(tmp_path: Path) -> None:
+    game, scribe = make_game("showdown", {"format": "gen9randombattle"}), Scribe()
+    with Team(1) as team:
+        first, second = bot_player(game, "power", team), bot_player(game, "random", team)
+        evaluate(game, first, [second], 6, 11, team, watch=scribe.over)
+    record = scribe.record(game, 11, ["power", "random"])
+    assert record is not None
+    assert show_battle_again(record, tmp_path)["score"] == record.end["score"]

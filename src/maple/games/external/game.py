@@ -103,6 +103,14 @@ class ExternalGame:
     ) -> None:
         """No two views of an env are known to mean the same: rows stay as they are."""
 
+    def show(self, view: NDArray[np.uint64]) -> str:
+        """One view as text: the observation as the network gets it, and the actions that are open."""
+        row = np.ascontiguousarray(view)
+        shown = np.array2string(self.plan.layout.observation_of(row), precision=4, suppress_small=True, threshold=100)
+        if not self.plan.layout.masked:
+            return f"observation {shown}"
+        return f"observation {shown}\nopen {' '.join(map(str, np.flatnonzero(self.plan.layout.mask_of(row))))}"
+
     def _undescribed(self) -> GameError:
         return GameError(f"{self.spec.name} does not describe its options; train it with policy index")
 
