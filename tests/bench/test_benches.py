@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 from maple.bench.game import bench_game
@@ -58,6 +59,15 @@ def test_whole_updates_only() -> None:
         side.slice(0.01)
         assert side.trainer.learner.memory.size == side.trainer.learner.memory.carried
         assert side.steps == side.trainer.counters.steps >= 720
+
+
+def test_tables_are_measured_at_different_decisions_of_their_games() -> None:
+    with MapleSide(_config()) as side:
+        step = side.trainer.arena.recv()
+        assert not len(step.ended.table)
+        assert len(np.unique(step.keys.decision)) > 4  # of the five that a seat has in a hand without fantasyland
+    with MapleSide(_config(), bounded=True) as side:
+        assert not side.trainer.arena.recv().keys.decision.any()  # a run of the gate begins as any other
 
 
 def test_strength_stops_at_the_target_or_at_the_budget() -> None:

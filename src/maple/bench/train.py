@@ -8,13 +8,17 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
+from maple.arena.base import HOLD
+from maple.arena.native import NativeArena
 from maple.bench.measure import interleave, machine, ratio_interval
 from maple.core.config import Config
 from maple.core.cores import available_cores
 from maple.core.threads import Team
 from maple.games import make_game
+from maple.games.contract import Game
 from maple.training.build import build_trainer
 from maple.training.loop import Trainer, Update
 
@@ -22,6 +26,7 @@ __all__ = ["MapleSide", "Side", "bench_train"]
 
 PAIRS = 5
 UNBOUNDED = 10**15
+MOST_SPREAD = 64  # decisions that tables are ahead of others at most, when they are first measured
 
 
 class Side(Protocol):
@@ -46,7 +51,10 @@ class MapleSide:
         self.team = Team(threads)
         if not bounded:
             config = _later_on(config)
-        self.trainer: Trainer = build_trainer(config, make_game(config.name, config.game), self.team)
+        game = make_game(config.name, config.game)
+        self.trainer: Trainer = build_trainer(config, game, self.team)
+        if not bounded and isinstance(self.trainer.arena, NativeArena):
+            _spread(self.trainer.arena, game, self.team)
         self.cpu_s = self.wall_s = 0.0
         self.steps = 0
         self.updates_per_s: list[float] = []
@@ -94,6 +102,36 @@ def _later_on(config: Config) -> Config:
             "dqn": config.dqn.model_copy(update=dqn),
         }
     )
+
+
+def _spread(arena: NativeArena, game: Game, team: Team) -> None:
+    """Let the tables be at different decisions of their games.
+
+    Where all games are about as long, tables that began together stay together, and a slice is slow or fast by the
+    decision that they have come to. Spread out, each slice has some of all.
+    """
+    bot, action = game.bot("random"), np.empty(arena.tables, np.int32)
+    decisions = _length(game, team)
+    for number in range(1, decisions + 1):
+        step = arena.recv()
+        team.run(bot, arena.tables, step.view, 0, step.keys, action)
+        action[arena.tables * number // decisions :] = HOLD
+        arena.send(action)
+    arena.recv()
+    arena.send(np.full(arena.tables, HOLD))  # what ended is nobody's
+
+
+def _length(game: Game, team: Team) -> int:
+    """Decisions of a game at random, or MOST_SPREAD."""
+    bot, action = game.bot("random"), np.empty(1, np.int32)
+    with NativeArena(game, 1, 0, team) as arena:
+        for number in range(MOST_SPREAD):
+            step = arena.recv()
+            if len(step.ended.table):
+                return number
+            bot(step.view, 0, step.keys, action, 0, 1)
+            arena.send(action)
+    return MOST_SPREAD
 
 
 def bench_train(

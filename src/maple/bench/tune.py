@@ -98,6 +98,12 @@ class Space:
         most = max(space.fewest, min(space.most, config.dqn.capacity // one))
         return replace(space, most=most, tables=tuple(n for n in space.tables if n <= most) or (most,))
 
+    def of_preset(self, config: Config) -> Setting:
+        """What a run has that was not tuned."""
+        workers = config.workers.count if isinstance(config.workers.count, int) else self.cores
+        tables = config.tables or AUTO_TABLES
+        return Setting(config.threads or self.cores, tables, min(workers, tables) if self.with_workers else None)
+
     def _counts(self, fewest: int) -> list[int]:
         return sorted({fewest, max(1, self.cores // 2), max(1, self.cores - 1), self.cores}, reverse=True)
 
@@ -255,10 +261,10 @@ def tune(
 
 
 def bench_tuner(config: Config, seconds: float) -> dict[str, Any]:
-    """What tune() finds beside the best of the whole grid, and their ratio in turns: each takes twice as long again.
+    """What tune() finds in turns with the best of the whole grid, and with the preset that it began from.
 
-    Turns are as short as the tuner's slices: many short pairs tell two settings apart on a machine whose speed changes
-    from second to second, where a few long ones do not.
+    The grid, and each of the turns, take twice as long as the tuner. Turns are as short as its slices: many short pairs
+    tell two settings apart on a machine whose speed changes from second to second, where a few long ones do not.
     """
     space = Space.of(config, available_cores())
     found = tune(config, space, seconds, lambda _: None)[0].setting
@@ -272,18 +278,22 @@ def bench_tuner(config: Config, seconds: float) -> dict[str, Any]:
             for setting in grid if number % 2 == 0 else reversed(grid):
                 speeds[setting].append(measure(setting))
         best = max(grid, key=lambda setting: float(np.median(speeds[setting])))
-        ours, theirs = interleave(lambda: measure(found), lambda: measure(best), max(PAIRS, int(seconds / turn_s)))
+        pairs = max(PAIRS, int(seconds / turn_s))
+        ratio, interval = ratio_interval(*interleave(lambda: measure(found), lambda: measure(best), pairs))
+        untuned = space.of_preset(config)
+        gain, gain_interval = ratio_interval(*interleave(lambda: measure(found), lambda: measure(untuned), pairs))
     finally:
         measure.close()
-    ratio, interval = ratio_interval(ours, theirs)
     return {
         "game": config.name,
         "tuned": found.within(config),
         "best_of_grid": best.within(config),
         "settings_in_grid": len(grid),
-        "pairs": len(ours),
+        "pairs": pairs,
         "ratio": ratio,
         "ratio_ci95": list(interval),
+        "ratio_to_preset": gain,
+        "ratio_to_preset_ci95": list(gain_interval),
         "seed": config.seed,
         "machine": machine(),
     }

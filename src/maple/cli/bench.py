@@ -109,8 +109,8 @@ _add(
 )
 _add(
     *("tuner", "the tuner on {}", 60.0, "tune"),
-    "What `maple tune` finds in so many seconds beside the best of the whole grid, then both in turns: "
-    "five times as long in all.",
+    "What `maple tune` finds in so many seconds in turns with the best of the whole grid and with the preset: "
+    "seven times as long in all.",
     usual_preset="speed",
 )
 _add(
