@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from maple.core.errors import ConfigError, RunError
-from maple.runs.storage import Place, bring_run, fetch_run, open_place
+from maple.runs.place import Place, open_place
+from maple.runs.storage import bring_run, fetch_run
 from tests.runs.mirroring import begin_mirror, save_checkpoint, wait_until
 
 
@@ -95,6 +96,28 @@ def test_an_outage_is_told_of_and_caught_up_with(tmp_path: Path) -> None:
     assert len(told) == 2
     assert "answers again" in told[1]
     assert fetch_run(real, tmp_path / "elsewhere") == 500
+
+
+def test_a_checkpoint_that_arrives_changed_is_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, place, told = tmp_path / "here", open_place(f"memory://{tmp_path.name}/there"), list[str]()
+    send, wrong = place._fs.pipe_file, list[str]()
+
+    def one_byte_wrong(path: str, content: bytes) -> None:
+        if not wrong:
+            wrong.append(path)
+            content = bytes([content[0] ^ 1]) + content[1:]
+        send(path, content)
+
+    monkeypatch.setattr(place._fs, "pipe_file", one_byte_wrong)
+    newest = save_checkpoint(run, 100)
+    mirror = begin_mirror(run, place, told)
+    wait_until(lambda: mirror.failures >= 1)
+    wait_until(lambda: mirror.behind == 0)
+    assert mirror.close()
+    assert wrong
+    assert "did not arrive whole" in told[0]
+    for path in newest.iterdir():
+        assert place.get(f"checkpoints/{newest.name}/{path.name}") == path.read_bytes()
 
 
 def test_an_end_during_an_outage_says_what_is_left(tmp_path: Path) -> None:

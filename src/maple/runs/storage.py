@@ -2,7 +2,7 @@
 
 A thread of its own copies what changed. What is not copied yet is remembered as a set of names, never as data, so an
 outage costs no memory and no time: it is caught up with when the place answers again. A checkpoint counts as copied
-when every file was read back with the right size and `checkpoint.json`, the last one written, is there; so whoever
+when every file was read back and is what was sent, and `checkpoint.json`, the last one written, is there; so whoever
 fetches a run never sees half of one.
 """
 
@@ -18,92 +18,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
-from maple.core.errors import ConfigError, MissingExtraError, RunError
-from maple.core.section import plain_url
+from maple.core.errors import RunError
 from maple.perf.spans import IDLE, span
+from maple.runs.place import Place, is_record, open_place
 from maple.runs.secrets import secrets_of, without_secrets
 
-__all__ = ["Mirror", "Place", "bring_run", "fetch_run", "mirrored", "open_place", "stored_settings"]
+__all__ = ["Mirror", "bring_run", "fetch_run", "mirrored", "stored_settings"]
 
-# What a run's folder holds besides checkpoints; a replay that is kept in a file is not copied: a run fills it anew.
-RECORD_ENDINGS = (".json", ".jsonl", ".csv", ".log", ".txt")
-RECORD_FOLDERS = ("tensorboard", "profiles", "games")
 MILESTONES = "checkpoints/milestones"
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 RECORDS_EVERY_S = 60.0
-
-
-class Place:
-    """A folder behind a URL."""
-
-    def __init__(self, filesystem: Any, root: str, shown: str) -> None:
-        self._fs, self._root, self.shown = filesystem, root.rstrip("/"), shown
-
-    def _at(self, name: str) -> str:
-        return f"{self._root}/{name}"
-
-    def put(self, local: Path, name: str) -> None:
-        """Copy a file there and look whether it arrived."""
-        content = local.read_bytes()
-        parent = str(PurePosixPath(self._at(name)).parent)
-        self._fs.makedirs(parent, exist_ok=True)
-        self._fs.pipe_file(self._at(name), content)
-        self._fs.invalidate_cache(parent)
-        if self._fs.size(self._at(name)) != len(content):
-            raise OSError(f"{name} did not arrive whole")
-
-    def get(self, name: str) -> bytes:
-        """The content of a file."""
-        return bytes(self._fs.cat_file(self._at(name)))
-
-    def names(self, folder: str) -> list[str]:
-        """The names in a folder; none if it is not there."""
-        self._fs.invalidate_cache()
-        try:
-            found = self._fs.ls(self._at(folder), detail=False)
-        except FileNotFoundError:
-            return []
-        return sorted(PurePosixPath(path).name for path in found)
-
-    def records(self) -> list[str]:
-        """The run's files here that are not of a checkpoint."""
-        self._fs.invalidate_cache()
-        names = [path.removeprefix(f"{self._root}/") for path in self._fs.find(self._root)]
-        return sorted(name for name in names if _is_record(name))
-
-    def has(self, name: str) -> bool:
-        """Whether a file is there."""
-        self._fs.invalidate_cache()
-        return bool(self._fs.exists(self._at(name)))
-
-    def remove(self, folder: str) -> None:
-        """Remove a folder, if it is there."""
-        with contextlib.suppress(FileNotFoundError):
-            self._fs.rm(self._at(folder), recursive=True)
-
-
-def open_place(url: str) -> Place:
-    """The folder that a URL names; nothing is read or written yet."""
-    try:
-        import fsspec
-    except ImportError:
-        raise MissingExtraError("storage needs fsspec: pip install 'maple-rl[storage]'") from None
-    try:
-        plain_url(url)
-    except ValueError as error:
-        raise ConfigError(f"--storage: {error}") from None
-    try:
-        filesystem, root = fsspec.core.url_to_fs(url)
-    except ValueError:
-        known = ", ".join(f"{name}://" for name in ("s3", "gs", "az", "file", "memory"))
-        raise ConfigError(
-            f"--storage {url}: there is no storage of scheme {urlsplit(url).scheme!r}; some that are: {known}"
-        ) from None
-    except ImportError as error:
-        raise MissingExtraError(f"--storage {url} needs another package: {error}") from None
-    return Place(filesystem, root, url)
 
 
 class Mirror:
@@ -233,15 +158,7 @@ class Mirror:
 
 def _records(run: Path) -> list[str]:
     found = (path.relative_to(run).as_posix() for path in [*run.glob("*"), *run.glob("*/*")] if path.is_file())
-    return sorted(name for name in found if _is_record(name))
-
-
-def _is_record(name: str) -> bool:
-    """Whether a file of a run, by its path in the folder, is one of its records."""
-    *folders, last = name.split("/")
-    if last.startswith(".") or last.endswith(".part"):
-        return False
-    return folders[0] in RECORD_FOLDERS if len(folders) == 1 else not folders and last.endswith(RECORD_ENDINGS)
+    return sorted(name for name in found if is_record(name))
 
 
 def _reason(error: Exception) -> str:
