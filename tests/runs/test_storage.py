@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -163,12 +164,26 @@ def test_all_that_a_run_keeps_comes_with_it(url: str, tmp_path: Path) -> None:
 def test_a_run_that_is_further_elsewhere_goes_on_from_there(url: str, tmp_path: Path) -> None:
     run, place, told = tmp_path / "here", open_place(url), list[str]()
     save_checkpoint(run, 100)
-    save_checkpoint(run, 200)
-    assert begin_mirror(run, place, []).close()
+    _keep(run, "best", 7.5)
+    _keep(run, "milestones/000000000050", 0.0)
     behind = tmp_path / "behind"
-    save_checkpoint(behind, 100)
+    shutil.copytree(run, behind)
+    (behind / "log.txt").write_text("of this machine")
+    save_checkpoint(run, 200)
+    shutil.rmtree(run / "checkpoints" / "best")
+    _keep(run, "best", 9.5)
+    (run / "log.txt").write_text("of the other machine")
+    assert begin_mirror(run, place, []).close()
     assert bring_run(place, behind, told.append) == 200
-    assert (behind / "checkpoints" / "000000000200" / "checkpoint.json").is_file()
+    assert (behind / "log.txt").read_text() == "of this machine"
+    (behind / "log.txt").unlink()
+    assert begin_mirror(behind, place, []).close()  # as a run does that goes on from there
+    for name in ("checkpoints/000000000200", "checkpoints/best"):
+        for path in (run / name).iterdir():
+            assert (behind / name / path.name).read_bytes() == path.read_bytes()
+            assert place.get(f"{name}/{path.name}") == path.read_bytes()
+    assert place.get("events.jsonl") == (behind / "events.jsonl").read_bytes() == (run / "events.jsonl").read_bytes()
+    assert not list(behind.rglob(".*"))
     save_checkpoint(behind, 300)
     assert bring_run(place, behind, told.append) is None
     assert told == []

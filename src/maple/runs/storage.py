@@ -27,6 +27,7 @@ from maple.runs.secrets import secrets_of, without_secrets
 __all__ = ["Mirror", "bring_run", "fetch_run", "mirrored", "stored_settings"]
 
 MILESTONES = "checkpoints/milestones"
+OUTPUT = "log.txt"  # of a detached run
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 RECORDS_EVERY_S = 60.0
 
@@ -192,7 +193,8 @@ def mirrored(
 def fetch_run(place: Place, run: Path, newer_than: int = -1) -> int | None:
     """Bring a run's newest whole checkpoint here, with its milestones, its best agent and its records.
 
-    Returns its step, or None if there is no checkpoint that is newer. What is here already stays as it is.
+    Returns its step, or None if there is no checkpoint that is newer. A place that is further has the newer best agent
+    and the newer records too, and they replace what is here; otherwise they would soon be replaced from here.
     """
     steps = [name for name in place.names("checkpoints") if name.isdigit() and int(name) > newer_than]
     for name in reversed(steps):
@@ -200,18 +202,20 @@ def fetch_run(place: Place, run: Path, newer_than: int = -1) -> int | None:
         files = _whole(place, newest)
         if files is None:
             continue
-        for folder in ("checkpoints/best", *(f"{MILESTONES}/{one}" for one in place.names(MILESTONES))):
-            kept = _whole(place, folder) if not (run / folder).exists() else None
+        missing = [f"{MILESTONES}/{one}" for one in place.names(MILESTONES) if not (run / MILESTONES / one).exists()]
+        for folder in ("checkpoints/best", *missing):
+            kept = _whole(place, folder)
             if kept is not None:
                 _put_here(run, folder, kept)
         for record in place.records():
-            if not (run / record).exists():
-                content = place.get(record)
-                with _writing(run):
-                    (run / record).parent.mkdir(parents=True, exist_ok=True)
-                    part = (run / record).with_name(f".{PurePosixPath(record).name}.part")
-                    part.write_bytes(content)
-                    part.replace(run / record)
+            if record == OUTPUT and (run / record).exists():
+                continue  # a detached run has it open and prints there at this moment
+            content = place.get(record)
+            with _writing(run):
+                (run / record).parent.mkdir(parents=True, exist_ok=True)
+                part = (run / record).with_name(f".{PurePosixPath(record).name}.part")
+                part.write_bytes(content)
+                part.replace(run / record)
         _put_here(run, newest, files)  # last: a fetch that was cut off is made again
         return int(name)
     return None
@@ -266,15 +270,19 @@ def _whole(place: Place, folder: str) -> dict[str, bytes] | None:
 
 
 def _put_here(run: Path, folder: str, files: Mapping[str, bytes]) -> None:
-    """Write a checkpoint's folder whole or not at all."""
+    """Write a checkpoint's folder whole or not at all; one of that name gives way at the last moment."""
     target = run / folder
-    part = target.with_name(f".{target.name}.part")
+    part, old = target.with_name(f".{target.name}.part"), target.with_name(f".{target.name}.old")
     with _writing(run):
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         for file, content in files.items():
             (part / file).write_bytes(content)
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            target.replace(old)
         part.replace(target)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 @contextlib.contextmanager
