@@ -13,7 +13,7 @@ import pytest
 
 from maple.core.errors import ConfigError, RunError
 from maple.runs.place import Place, open_place
-from maple.runs.storage import bring_run, fetch_run
+from maple.runs.storage import bring_run, fetch_run, stored_settings
 from tests.runs.mirroring import begin_mirror, save_checkpoint, wait_until
 
 
@@ -51,6 +51,18 @@ def test_what_the_run_drops_is_dropped_there(url: str, tmp_path: Path) -> None:
     assert place.names("checkpoints") == ["000000000200"]
 
 
+def test_what_another_machine_has_newer_is_not_dropped_there(url: str, tmp_path: Path) -> None:
+    run, place = tmp_path / "here", open_place(url)
+    for step in (100, 200):
+        save_checkpoint(run, step)
+    (run / "checkpoints" / "000000000100").rename(run / "checkpoints" / "000000000100.damaged")
+    for step in (100, 300):
+        there = save_checkpoint(tmp_path / "another", step)
+        place.put(there / "checkpoint.json", f"checkpoints/{there.name}/checkpoint.json")
+    assert begin_mirror(run, place, []).close()
+    assert place.names("checkpoints") == ["000000000200", "000000000300"]
+
+
 def test_half_a_checkpoint_is_never_fetched(url: str, tmp_path: Path) -> None:
     run, place = tmp_path / "here", open_place(url)
     save_checkpoint(run, 100)
@@ -58,7 +70,8 @@ def test_half_a_checkpoint_is_never_fetched(url: str, tmp_path: Path) -> None:
     assert begin_mirror(run, place, []).close()
     place.put(run / "events.jsonl", "checkpoints/000000000200/state.safetensors")  # not what its checksum says
     place.put(run / "events.jsonl", "checkpoints/000000000300/weights.safetensors")  # no checkpoint.json yet
-    assert fetch_run(place, tmp_path / "elsewhere") == 100
+    place.put(run / "checkpoints" / "000000000200" / "checkpoint.json", "checkpoints/000000000400/checkpoint.json")
+    assert fetch_run(place, tmp_path / "elsewhere") == 100  # of the newest one, the files it names are gone
     assert fetch_run(open_place(url + "/nothing"), tmp_path / "nowhere") is None
     assert not (tmp_path / "nowhere").exists()
 
@@ -236,6 +249,17 @@ def test_what_lies_elsewhere_cannot_name_files_outside_the_run(tmp_path: Path) -
     (there / "checkpoint.json").write_text(json.dumps(meta))
     fetch_run(open_place(f"file://{tmp_path}/there"), tmp_path / "here")
     assert not (tmp_path / "here" / "checkpoints" / "outside").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(None, "there is no run at"), ("{}", "names no game"), ('{"name": 3}', "names no game"), ("[1", "cannot read")],
+)
+def test_settings_that_are_of_no_run_get_a_sentence(content: str | None, sentence: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    with pytest.raises(RunError, match=sentence):
+        stored_settings(f"file://{tmp_path}")
 
 
 def test_credentials_are_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,14 +147,19 @@ class Mirror:
         self._drop_old()
 
     def _drop_old(self) -> None:
-        """Remove checkpoints that the run itself has dropped."""
-        here = {path.name for path in (self._run / "checkpoints").glob("[0-9]*")}
+        """Remove checkpoints that the run itself has dropped: those before its oldest. Newer ones are another's."""
+        here = _steps(self._run)
         for name in self._place.names("checkpoints"):
-            if name.isdigit() and here and name not in here:
+            if name.isdigit() and here and int(name) < min(here):
                 self._place.remove(f"checkpoints/{name}")
                 self._copied = {
                     key: mark for key, mark in self._copied.items() if not key.startswith(f"checkpoints/{name}/")
                 }
+
+
+def _steps(run: Path) -> list[int]:
+    """The steps at which a run has checkpoints here to go on from; not those that were set aside as damaged."""
+    return [int(path.name) for path in (run / "checkpoints").glob("[0-9]*") if path.name.isdigit()]
 
 
 def _records(run: Path) -> list[str]:
@@ -227,7 +232,7 @@ def bring_run(place: Place, run: Path, warn: Callable[[str], None]) -> int | Non
     A place that does not answer is no reason to stop a run that is here. One that is not here is not begun anew: that
     would replace what may be there.
     """
-    here = [int(path.name) for path in (run / "checkpoints").glob("[0-9]*") if path.name.isdigit()]
+    here = _steps(run)
     try:
         return fetch_run(place, run, max(here, default=-1))
     except RunError:
@@ -246,13 +251,16 @@ def stored_settings(url: str) -> dict[str, Any]:
     """The settings of the run that is mirrored at a URL."""
     place = open_place(url.rstrip("/"))
     try:
-        return dict(json.loads(place.get("config.json")))
+        found = dict(json.loads(place.get("config.json")))
     except FileNotFoundError:
         raise RunError(f"there is no run at {place.shown}; give the URL of --storage and the run's name") from None
     except Exception as error:  # whatever a provider's code raises
         raise RunError(
             f"cannot read {place.shown} ({_reason(error)}); check the address, the credentials and the network"
         ) from None
+    if not isinstance(found.get("name"), str):
+        raise RunError(f"config.json in {place.shown} names no game, so it is of no run; put the run's own there")
+    return found
 
 
 def _whole(place: Place, folder: str) -> dict[str, bytes] | None:
@@ -262,9 +270,9 @@ def _whole(place: Place, folder: str) -> dict[str, bytes] | None:
     files = {"checkpoint.json": place.get(f"{folder}/checkpoint.json")}
     try:
         sums: dict[str, str] = dict(json.loads(files["checkpoint.json"])["sha256"])
-    except (ValueError, KeyError, TypeError):
+        files |= {file: place.get(f"{folder}/{file}") for file in sums if file == PurePosixPath(file).name}
+    except (ValueError, KeyError, TypeError, FileNotFoundError):
         return None
-    files |= {file: place.get(f"{folder}/{file}") for file in sums if file == PurePosixPath(file).name}
     right = all(hashlib.sha256(files.get(file, b"")).hexdigest() == value for file, value in sums.items())
     return files if right else None
 
