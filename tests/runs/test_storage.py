@@ -7,13 +7,14 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from maple.core.errors import ConfigError, RunError
 from maple.runs.place import Place, open_place
-from maple.runs.storage import bring_run, fetch_run, stored_settings
+from maple.runs.storage import Mirror, bring_run, fetch_run, stored_settings
 from tests.runs.mirroring import begin_mirror, save_checkpoint, wait_until
 
 
@@ -132,6 +133,68 @@ def test_a_checkpoint_that_arrives_changed_is_sent_again(tmp_path: Path, monkeyp
     assert "did not arrive whole" in told[0]
     for path in newest.iterdir():
         assert place.get(f"checkpoints/{newest.name}/{path.name}") == path.read_bytes()
+
+
+class _Told(Place):
+    """A place that remembers what it was given, and does something before."""
+
+    def remember(self, before: Callable[[str], None] = lambda _: None) -> list[str]:
+        self.before, self.given = before, list[str]()
+        return self.given
+
+    def put(self, local: Path, name: str) -> None:
+        self.before(name)
+        super().put(local, name)
+        self.given.append(name)
+
+
+def test_a_large_record_is_copied_again_when_it_has_grown_by_a_tenth(tmp_path: Path) -> None:
+    run, real = tmp_path / "here", open_place(f"file://{tmp_path}/there")
+    place = _Told(real._fs, real._root, real.shown)
+    given = place.remember()
+    save_checkpoint(run, 100)
+    (run / "events.jsonl").write_bytes(b"x" * 2**21)
+    mirror = begin_mirror(run, place, [])
+    wait_until(lambda: mirror.behind == 0)
+
+    def grow(size: int) -> None:
+        with (run / "events.jsonl").open("ab") as events:
+            events.write(b"x" * size)
+        (run / "run.log").write_text(str(size))
+        mirror.changed()
+
+    grow(2**17)
+    wait_until(lambda: given.count("run.log") == 1)
+    assert given.count("events.jsonl") == 1
+    assert mirror.behind == 1
+    grow(2**17)
+    wait_until(lambda: mirror.behind == 0)
+    assert given.count("events.jsonl") == 2
+    grow(1)
+    wait_until(lambda: given.count("run.log") == 3)
+    assert mirror.close()  # the last lines come with the end
+    assert real.get("events.jsonl") == (run / "events.jsonl").read_bytes()
+
+
+def test_a_checkpoint_goes_before_records_that_are_being_copied(tmp_path: Path) -> None:
+    run, real = tmp_path / "here", open_place(f"file://{tmp_path}/there")
+    place = _Told(real._fs, real._root, real.shown)
+    save_checkpoint(run, 100)
+    for name in ("a.csv", "b.csv", "c.csv"):
+        (run / name).write_text(name)
+    began = list[Mirror]()
+
+    def save_at_a(name: str) -> None:
+        if name == "a.csv" and not (run / "checkpoints" / "000000000200").exists():
+            save_checkpoint(run, 200)
+            wait_until(lambda: bool(began))
+            began[0].changed()
+
+    given = place.remember(save_at_a)
+    began.append(begin_mirror(run, place, []))
+    wait_until(lambda: began[0].behind == 0)
+    assert began[0].close()
+    assert given.index("a.csv") < given.index("checkpoints/000000000200/checkpoint.json") < given.index("b.csv")
 
 
 def test_an_end_during_an_outage_says_what_is_left(tmp_path: Path) -> None:

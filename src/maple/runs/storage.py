@@ -21,7 +21,7 @@ from typing import Any
 
 from maple.core.errors import RunError
 from maple.perf.spans import IDLE, span
-from maple.runs.place import Place, is_record, open_place
+from maple.runs.place import Place, is_checkpoint, is_record, open_place
 from maple.runs.secrets import secrets_of, without_secrets
 
 __all__ = ["Mirror", "bring_run", "fetch_run", "mirrored", "stored_settings"]
@@ -30,6 +30,8 @@ MILESTONES = "checkpoints/milestones"
 OUTPUT = "log.txt"  # of a detached run
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 RECORDS_EVERY_S = 60.0
+LARGE = 2**20  # bytes from which on a record that grows is copied again only if it …
+WORTH_COPYING = 1.1  # … is so many times as long as its copy
 
 
 class Mirror:
@@ -61,7 +63,7 @@ class Mirror:
     @property
     def behind(self) -> int:
         """How many files are not copied as they are now."""
-        return len(self._due())
+        return len(self._changed())
 
     def close(self, timeout_s: float = 30.0) -> bool:
         """Copy what is left, as far as that goes in this time; whether all was copied."""
@@ -79,7 +81,8 @@ class Mirror:
 
     def _sleep(self, seconds: float) -> None:
         with span(IDLE):
-            self._wake.wait(seconds)
+            if not self._closing:
+                self._wake.wait(seconds)
 
     def _copy_on(self) -> None:
         wait = self._first_wait_s
@@ -107,9 +110,8 @@ class Mirror:
                     return
                 self._sleep(wait)
                 wait = min(2 * wait, LONGEST_WAIT_S)
-            self._wake.clear()
 
-    def _due(self) -> list[str]:
+    def _changed(self) -> list[str]:
         """Files that are new or changed, each checkpoint's `checkpoint.json` after its other files, records last."""
         found = []
         for path in sorted((self._run / "checkpoints").rglob("*")):
@@ -129,22 +131,44 @@ class Mirror:
             return None  # dropped for a newer one meanwhile
         return stat.st_size, stat.st_mtime_ns
 
+    def _due(self) -> list[str]:
+        """Of the files that changed those to copy now: a large record that grows waits until that is worth it.
+
+        Records are copied whole. One of a gigabyte that is sent for every line would fill the line for all time.
+        """
+        changed = self._changed()
+        return changed if self._closing else [name for name in changed if not self._grew_little(name)]
+
+    def _grew_little(self, name: str) -> bool:
+        mark, copied = self._mark(name), self._copied.get(name)
+        if is_checkpoint(name) or mark is None or copied is None:
+            return False
+        return LARGE <= copied[0] < mark[0] < copied[0] * WORTH_COPYING
+
     def _copy_all(self) -> None:
-        while due := self._due():
-            for name in due:
-                mark = self._mark(name)
-                if mark is None:
-                    continue
-                try:
-                    self._place.put(self._run / name, name)
-                except FileNotFoundError:
-                    if (self._run / name).exists():
-                        raise
-                    continue
-                self._copied[name] = mark
-            if not any(name.startswith("checkpoints/") for name in due):
+        while True:
+            self._wake.clear()
+            due = self._due()
+            if self._copy(due) and not any(map(is_checkpoint, due)):
                 break  # records grow with every update; the next turn takes the rest
         self._drop_old()
+
+    def _copy(self, names: list[str]) -> bool:
+        """Copy these files; False if records were left because a checkpoint was saved meanwhile, which goes first."""
+        for name in names:
+            if self._wake.is_set() and not is_checkpoint(name) and not self._closing:
+                return False
+            mark = self._mark(name)
+            if mark is None:
+                continue
+            try:
+                self._place.put(self._run / name, name)
+            except FileNotFoundError:
+                if (self._run / name).exists():
+                    raise
+                continue
+            self._copied[name] = mark
+        return True
 
     def _drop_old(self) -> None:
         """Remove checkpoints that the run itself has dropped: those before its oldest. Newer ones are another's."""
