@@ -325,8 +325,18 @@ def test_settings_that_are_of_no_run_get_a_sentence(content: str | None, sentenc
         stored_settings(f"file://{tmp_path}")
 
 
-def test_credentials_are_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "averysecretkey/withaslash")
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "AWS_SECRET_ACCESS_KEY",
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "AZURE_STORAGE_KEY",
+        "AZURE_SAS",
+    ],
+)
+def test_credentials_are_not_told(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "averysecretkey/withaslash")
 
     class Talkative(Place):
         def names(self, _: str) -> list[str]:
