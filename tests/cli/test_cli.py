@@ -267,17 +267,29 @@ def test_a_detached_run_goes_on_by_itself(tmp_path: Path) -> None:
     assert "100%" in attached.stderr
 
 
-def test_secrets_leave_no_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("given", ["flag", "environment"])
+def test_secrets_leave_no_trace(
+    given: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     address = "json://user:verysecretword@127.0.0.1:9/hooktoken12345"
-    command = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "1500", "--notify", address, *TINY]
+    command = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path / "runs", "--steps", "1500", *TINY]
+    if given == "flag":
+        command += ["--notify", address]
+    else:
+        monkeypatch.setenv("MAPLE_NOTIFY_URL", address)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "verysecretkey")
+        command += ["--profile", "--storage", f"file://{tmp_path}/mirror"]
     done = maple(*command)
     assert done.returncode == 0, done.stderr
     assert "could not be sent" in done.stderr
+    assert (tmp_path / "mirror" / "x" / "config.json").is_file() == (given == "environment")
+    failed = maple(*command, "--set", "net.hidden=[8]")  # not what the run was begun with
+    assert failed.returncode == 2, failed.stderr
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-    said = (done.stdout, done.stderr, *capfd.readouterr())
+    said = (done.stdout, done.stderr, failed.stdout, failed.stderr, *capfd.readouterr())
     for text in (*(text.encode() for text in said), *written):
-        assert b"verysecretword" not in text
-        assert b"hooktoken12345" not in text
+        for secret in (b"verysecretword", b"hooktoken12345", b"verysecretkey"):
+            assert secret not in text
 
 
 def test_a_run_starts_on_a_new_machine_from_its_storage(runs: Path, tmp_path: Path) -> None:

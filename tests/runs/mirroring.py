@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from maple.runs.storage import Mirror, Place
+from maple.runs.place import Place
+from maple.runs.storage import Mirror
 
 
 def save_checkpoint(run: Path, step: int, size: int = 2000) -> Path:

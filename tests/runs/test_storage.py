@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from maple.core.errors import ConfigError, RunError
-from maple.runs.storage import Place, bring_run, fetch_run, open_place
+from maple.runs.place import Place, open_place
+from maple.runs.storage import Mirror, bring_run, fetch_run, stored_settings
 from tests.runs.mirroring import begin_mirror, save_checkpoint, wait_until
 
 
@@ -49,6 +52,18 @@ def test_what_the_run_drops_is_dropped_there(url: str, tmp_path: Path) -> None:
     assert place.names("checkpoints") == ["000000000200"]
 
 
+def test_what_another_machine_has_newer_is_not_dropped_there(url: str, tmp_path: Path) -> None:
+    run, place = tmp_path / "here", open_place(url)
+    for step in (100, 200):
+        save_checkpoint(run, step)
+    (run / "checkpoints" / "000000000100").rename(run / "checkpoints" / "000000000100.damaged")
+    for step in (100, 300):
+        there = save_checkpoint(tmp_path / "another", step)
+        place.put(there / "checkpoint.json", f"checkpoints/{there.name}/checkpoint.json")
+    assert begin_mirror(run, place, []).close()
+    assert place.names("checkpoints") == ["000000000200", "000000000300"]
+
+
 def test_half_a_checkpoint_is_never_fetched(url: str, tmp_path: Path) -> None:
     run, place = tmp_path / "here", open_place(url)
     save_checkpoint(run, 100)
@@ -56,7 +71,8 @@ def test_half_a_checkpoint_is_never_fetched(url: str, tmp_path: Path) -> None:
     assert begin_mirror(run, place, []).close()
     place.put(run / "events.jsonl", "checkpoints/000000000200/state.safetensors")  # not what its checksum says
     place.put(run / "events.jsonl", "checkpoints/000000000300/weights.safetensors")  # no checkpoint.json yet
-    assert fetch_run(place, tmp_path / "elsewhere") == 100
+    place.put(run / "checkpoints" / "000000000200" / "checkpoint.json", "checkpoints/000000000400/checkpoint.json")
+    assert fetch_run(place, tmp_path / "elsewhere") == 100  # of the newest one, the files it names are gone
     assert fetch_run(open_place(url + "/nothing"), tmp_path / "nowhere") is None
     assert not (tmp_path / "nowhere").exists()
 
@@ -95,6 +111,90 @@ def test_an_outage_is_told_of_and_caught_up_with(tmp_path: Path) -> None:
     assert len(told) == 2
     assert "answers again" in told[1]
     assert fetch_run(real, tmp_path / "elsewhere") == 500
+
+
+def test_a_checkpoint_that_arrives_changed_is_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, place, told = tmp_path / "here", open_place(f"memory://{tmp_path.name}/there"), list[str]()
+    send, wrong = place._fs.pipe_file, list[str]()
+
+    def one_byte_wrong(path: str, content: bytes) -> None:
+        if not wrong:
+            wrong.append(path)
+            content = bytes([content[0] ^ 1]) + content[1:]
+        send(path, content)
+
+    monkeypatch.setattr(place._fs, "pipe_file", one_byte_wrong)
+    newest = save_checkpoint(run, 100)
+    mirror = begin_mirror(run, place, told)
+    wait_until(lambda: mirror.failures >= 1)
+    wait_until(lambda: mirror.behind == 0)
+    assert mirror.close()
+    assert wrong
+    assert "did not arrive whole" in told[0]
+    for path in newest.iterdir():
+        assert place.get(f"checkpoints/{newest.name}/{path.name}") == path.read_bytes()
+
+
+class _Told(Place):
+    """A place that remembers what it was given, and does something before."""
+
+    def remember(self, before: Callable[[str], None] = lambda _: None) -> list[str]:
+        self.before, self.given = before, list[str]()
+        return self.given
+
+    def put(self, local: Path, name: str) -> None:
+        self.before(name)
+        super().put(local, name)
+        self.given.append(name)
+
+
+def test_a_large_record_is_copied_again_when_it_has_grown_by_a_tenth(tmp_path: Path) -> None:
+    run, real = tmp_path / "here", open_place(f"file://{tmp_path}/there")
+    place = _Told(real._fs, real._root, real.shown)
+    given = place.remember()
+    save_checkpoint(run, 100)
+    (run / "events.jsonl").write_bytes(b"x" * 2**21)
+    mirror = begin_mirror(run, place, [])
+    wait_until(lambda: mirror.behind == 0)
+
+    def grow(size: int) -> None:
+        with (run / "events.jsonl").open("ab") as events:
+            events.write(b"x" * size)
+        (run / "run.log").write_text(str(size))
+        mirror.changed()
+
+    grow(2**17)
+    wait_until(lambda: given.count("run.log") == 1)
+    assert given.count("events.jsonl") == 1
+    assert mirror.behind == 1
+    grow(2**17)
+    wait_until(lambda: mirror.behind == 0)
+    assert given.count("events.jsonl") == 2
+    grow(1)
+    wait_until(lambda: given.count("run.log") == 3)
+    assert mirror.close()  # the last lines come with the end
+    assert real.get("events.jsonl") == (run / "events.jsonl").read_bytes()
+
+
+def test_a_checkpoint_goes_before_records_that_are_being_copied(tmp_path: Path) -> None:
+    run, real = tmp_path / "here", open_place(f"file://{tmp_path}/there")
+    place = _Told(real._fs, real._root, real.shown)
+    save_checkpoint(run, 100)
+    for name in ("a.csv", "b.csv", "c.csv"):
+        (run / name).write_text(name)
+    began = list[Mirror]()
+
+    def save_at_a(name: str) -> None:
+        if name == "a.csv" and not (run / "checkpoints" / "000000000200").exists():
+            save_checkpoint(run, 200)
+            wait_until(lambda: bool(began))
+            began[0].changed()
+
+    given = place.remember(save_at_a)
+    began.append(begin_mirror(run, place, []))
+    wait_until(lambda: began[0].behind == 0)
+    assert began[0].close()
+    assert given.index("a.csv") < given.index("checkpoints/000000000200/checkpoint.json") < given.index("b.csv")
 
 
 def test_an_end_during_an_outage_says_what_is_left(tmp_path: Path) -> None:
@@ -140,12 +240,26 @@ def test_all_that_a_run_keeps_comes_with_it(url: str, tmp_path: Path) -> None:
 def test_a_run_that_is_further_elsewhere_goes_on_from_there(url: str, tmp_path: Path) -> None:
     run, place, told = tmp_path / "here", open_place(url), list[str]()
     save_checkpoint(run, 100)
-    save_checkpoint(run, 200)
-    assert begin_mirror(run, place, []).close()
+    _keep(run, "best", 7.5)
+    _keep(run, "milestones/000000000050", 0.0)
     behind = tmp_path / "behind"
-    save_checkpoint(behind, 100)
+    shutil.copytree(run, behind)
+    (behind / "log.txt").write_text("of this machine")
+    save_checkpoint(run, 200)
+    shutil.rmtree(run / "checkpoints" / "best")
+    _keep(run, "best", 9.5)
+    (run / "log.txt").write_text("of the other machine")
+    assert begin_mirror(run, place, []).close()
     assert bring_run(place, behind, told.append) == 200
-    assert (behind / "checkpoints" / "000000000200" / "checkpoint.json").is_file()
+    assert (behind / "log.txt").read_text() == "of this machine"
+    (behind / "log.txt").unlink()
+    assert begin_mirror(behind, place, []).close()  # as a run does that goes on from there
+    for name in ("checkpoints/000000000200", "checkpoints/best"):
+        for path in (run / name).iterdir():
+            assert (behind / name / path.name).read_bytes() == path.read_bytes()
+            assert place.get(f"{name}/{path.name}") == path.read_bytes()
+    assert place.get("events.jsonl") == (behind / "events.jsonl").read_bytes() == (run / "events.jsonl").read_bytes()
+    assert not list(behind.rglob(".*"))
     save_checkpoint(behind, 300)
     assert bring_run(place, behind, told.append) is None
     assert told == []
@@ -200,8 +314,29 @@ def test_what_lies_elsewhere_cannot_name_files_outside_the_run(tmp_path: Path) -
     assert not (tmp_path / "here" / "checkpoints" / "outside").exists()
 
 
-def test_credentials_are_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "averysecretkey/withaslash")
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(None, "there is no run at"), ("{}", "names no game"), ('{"name": 3}', "names no game"), ("[1", "cannot read")],
+)
+def test_settings_that_are_of_no_run_get_a_sentence(content: str | None, sentence: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    with pytest.raises(RunError, match=sentence):
+        stored_settings(f"file://{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "AWS_SECRET_ACCESS_KEY",
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "AZURE_STORAGE_KEY",
+        "AZURE_SAS",
+    ],
+)
+def test_credentials_are_not_told(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "averysecretkey/withaslash")
 
     class Talkative(Place):
         def names(self, _: str) -> list[str]:

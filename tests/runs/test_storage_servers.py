@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from maple.core.errors import RunError
-from maple.runs.storage import bring_run, fetch_run, open_place
+from maple.runs.place import open_place
+from maple.runs.storage import bring_run, fetch_run
 from tests.runs.mirroring import begin_mirror, save_checkpoint, wait_until
 
 

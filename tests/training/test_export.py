@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from maple.core.errors import RunError
 from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import entry, make_game
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
+from maple.nets.policy import IndexPolicy
 from maple.nets.seen import Seen
+from maple.training import export
 from maple.training.agent import Agent
 from maple.training.export import export_onnx
 from maple.training.learners import make_policy
@@ -93,3 +96,18 @@ def test_a_network_of_battles_is_exported_too(tmp_path: Path) -> None:
         pytest.skip(str(error))
     with _agent("showdown", "algo=ppo", "ppo.policy=index") as agent:
         _check(agent, tmp_path)
+
+
+@pytest.mark.parametrize("wrong", ["tolerance", "not a number"])
+def test_a_file_that_answers_otherwise_is_not_kept(wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "net.onnx").write_text("an older one")
+    with _agent("ofc", *KINDS["indices"]) as agent:
+        if wrong == "tolerance":
+            monkeypatch.setattr(export, "TOLERANCE", -1.0)
+        else:
+            assert isinstance(agent.policy, IndexPolicy)
+            agent.policy.critic[-1].bias.fill_(torch.nan)  # the last output alone
+        with pytest.raises(RunError, match=r"net\.onnx is not written"):
+            export_onnx(agent, tmp_path / "net.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["net.onnx"]
+    assert (tmp_path / "net.onnx").read_text() == "an older one"

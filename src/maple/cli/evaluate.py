@@ -147,19 +147,18 @@ def _folder_of(run: str | Path, runs_dir: Path | None) -> RunFolder:
 
 def find_player(name: str, game: Game, runs_dir: Path | None, team: Team, option: str = "--against") -> Player:
     """A scripted opponent, or the agent of a run; `option` is where the user named it."""
-    from maple.training.agent import load_agent
+    from maple.training.agent import load_agent_for
     from maple.training.evaluate import bot_player
 
     if name in game.spec.opponents:
         return bot_player(game, name, team)
     try:
-        other = load_agent(name, runs_dir, team)
+        return load_agent_for(game, name, runs_dir, team)
     except RunError:
         bots = ", ".join(game.spec.opponents)
         raise GameError(f"{option} {name}: neither an opponent of {game.spec.name} ({bots}) nor a run") from None
-    if other.config.name != game.spec.name:
-        raise GameError(f"{option} {name}: that run plays {other.config.name}, not {game.spec.name}")
-    return other
+    except GameError as error:
+        raise GameError(f"{option} {name}: {error}") from None
 
 
 def _asked(agent: Agent, settings: list[str]) -> dict[str, Any]:

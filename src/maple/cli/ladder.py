@@ -11,8 +11,8 @@ import typer
 from rich.progress import Progress
 
 from maple.cli.options import GameArgument, JsonOption, RunsDirOption, SetOption
-from maple.cli.output import notes, print_json, print_table
-from maple.core.errors import GameError
+from maple.cli.output import notes, print_json, print_table, warn
+from maple.core.errors import GameError, UserError
 from maple.core.sources import load_config
 from maple.runs.listing import list_runs
 from maple.runs.store import default_runs_dir
@@ -46,10 +46,10 @@ def ladder(
     if chosen.spec.seats < 2:
         raise GameError(f"{game} has one seat, so nobody meets anybody there; compare runs of it with maple eval")
     base = runs_dir or default_runs_dir()
-    name = re.sub(r"[^\w.=-]+", "-", "-".join([game, *(text.partition("=")[2] for text in settings or [])]))
+    name = re.sub(r"[^\w.=-]+", "-", "-".join([game, *sorted(settings or [])]))
     with Team(available_cores()) as team:
         players = _players(chosen, base, team)
-        kept = Ladder(base / f"ladder-{name}.json")
+        kept = Ladder(base / f"ladder-{name}.json", hands, seed)
         base.mkdir(parents=True, exist_ok=True)
         with Progress(console=notes, disable=json or not notes.is_terminal, transient=True) as bar:
             task = bar.add_task("meetings", total=None)
@@ -57,7 +57,7 @@ def ladder(
             def tell(text: str, done: int, total: int) -> None:
                 bar.update(task, description=text, completed=done, total=total)
 
-            kept.play(chosen, players, hands, seed, team, tell)
+            kept.play(chosen, players, team, tell)
     ranks = kept.ranks(list(players))
     if json:
         print_json({"game": game, "hands": hands, "seed": seed, "ranks": [asdict(rank) for rank in ranks]})
@@ -76,13 +76,18 @@ def ladder(
 
 
 def _players(game: Game, base: Path, team: Team) -> dict[str, Any]:
-    """The scripted opponents, and the newest agent of every run of this game."""
-    from maple.training.agent import load_agent
+    """The scripted opponents, and the newest agent of every run of this game whose agent can play it."""
+    from maple.training.agent import load_agent_for
     from maple.training.evaluate import bot_player
+    from maple.training.ladder import version
 
     players: dict[str, Any] = {name: bot_player(game, name, team) for name in game.spec.opponents}
     for run in list_runs(base):
         if run.game == game.spec.name and any((Path(run.path) / "checkpoints").glob("[0-9]*")):
-            agent = load_agent(run.path, None, team)
-            players[f"{run.name}@{agent.steps}"] = agent
+            try:
+                agent = load_agent_for(game, run.path, None, team)
+            except UserError as error:
+                warn(f"run {run.name!r} is left out: {error}")
+                continue
+            players[version(run.name, agent.steps, agent.weights_sha256)] = agent
     return players

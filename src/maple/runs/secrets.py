@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 __all__ = ["secrets_of", "without_secrets"]
 
 SHORTEST = 8  # characters that a part of an address must have to be looked for by itself
-_SECRET_NAMES = re.compile("SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|WEBHOOK|NOTIFY_URL|ACCESS_KEY|API_KEY")
+_SECRET_NAMES = re.compile(
+    "SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|WEBHOOK|NOTIFY_URL|ACCESS_KEY|API_KEY"
+    "|ACCOUNT_KEY|STORAGE_KEY|CONNECTION_STRING|(^|_)SAS(_|$)"  # Azure's
+)
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:

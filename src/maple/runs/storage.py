@@ -2,7 +2,7 @@
 
 A thread of its own copies what changed. What is not copied yet is remembered as a set of names, never as data, so an
 outage costs no memory and no time: it is caught up with when the place answers again. A checkpoint counts as copied
-when every file was read back with the right size and `checkpoint.json`, the last one written, is there; so whoever
+when every file was read back and is what was sent, and `checkpoint.json`, the last one written, is there; so whoever
 fetches a run never sees half of one.
 """
 
@@ -18,92 +18,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
-from maple.core.errors import ConfigError, MissingExtraError, RunError
-from maple.core.section import plain_url
+from maple.core.errors import RunError
 from maple.perf.spans import IDLE, span
+from maple.runs.place import Place, is_checkpoint, is_record, open_place
 from maple.runs.secrets import secrets_of, without_secrets
 
-__all__ = ["Mirror", "Place", "bring_run", "fetch_run", "mirrored", "open_place", "stored_settings"]
+__all__ = ["Mirror", "bring_run", "fetch_run", "mirrored", "stored_settings"]
 
-# What a run's folder holds besides checkpoints; a replay that is kept in a file is not copied: a run fills it anew.
-RECORD_ENDINGS = (".json", ".jsonl", ".csv", ".log", ".txt")
-RECORD_FOLDERS = ("tensorboard", "profiles", "games")
 MILESTONES = "checkpoints/milestones"
+OUTPUT = "log.txt"  # of a detached run
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 RECORDS_EVERY_S = 60.0
-
-
-class Place:
-    """A folder behind a URL."""
-
-    def __init__(self, filesystem: Any, root: str, shown: str) -> None:
-        self._fs, self._root, self.shown = filesystem, root.rstrip("/"), shown
-
-    def _at(self, name: str) -> str:
-        return f"{self._root}/{name}"
-
-    def put(self, local: Path, name: str) -> None:
-        """Copy a file there and look whether it arrived."""
-        content = local.read_bytes()
-        parent = str(PurePosixPath(self._at(name)).parent)
-        self._fs.makedirs(parent, exist_ok=True)
-        self._fs.pipe_file(self._at(name), content)
-        self._fs.invalidate_cache(parent)
-        if self._fs.size(self._at(name)) != len(content):
-            raise OSError(f"{name} did not arrive whole")
-
-    def get(self, name: str) -> bytes:
-        """The content of a file."""
-        return bytes(self._fs.cat_file(self._at(name)))
-
-    def names(self, folder: str) -> list[str]:
-        """The names in a folder; none if it is not there."""
-        self._fs.invalidate_cache()
-        try:
-            found = self._fs.ls(self._at(folder), detail=False)
-        except FileNotFoundError:
-            return []
-        return sorted(PurePosixPath(path).name for path in found)
-
-    def records(self) -> list[str]:
-        """The run's files here that are not of a checkpoint."""
-        self._fs.invalidate_cache()
-        names = [path.removeprefix(f"{self._root}/") for path in self._fs.find(self._root)]
-        return sorted(name for name in names if _is_record(name))
-
-    def has(self, name: str) -> bool:
-        """Whether a file is there."""
-        self._fs.invalidate_cache()
-        return bool(self._fs.exists(self._at(name)))
-
-    def remove(self, folder: str) -> None:
-        """Remove a folder, if it is there."""
-        with contextlib.suppress(FileNotFoundError):
-            self._fs.rm(self._at(folder), recursive=True)
-
-
-def open_place(url: str) -> Place:
-    """The folder that a URL names; nothing is read or written yet."""
-    try:
-        import fsspec
-    except ImportError:
-        raise MissingExtraError("storage needs fsspec: pip install 'maple-rl[storage]'") from None
-    try:
-        plain_url(url)
-    except ValueError as error:
-        raise ConfigError(f"--storage: {error}") from None
-    try:
-        filesystem, root = fsspec.core.url_to_fs(url)
-    except ValueError:
-        known = ", ".join(f"{name}://" for name in ("s3", "gs", "az", "file", "memory"))
-        raise ConfigError(
-            f"--storage {url}: there is no storage of scheme {urlsplit(url).scheme!r}; some that are: {known}"
-        ) from None
-    except ImportError as error:
-        raise MissingExtraError(f"--storage {url} needs another package: {error}") from None
-    return Place(filesystem, root, url)
+LARGE = 2**20  # bytes from which on a record that grows is copied again only if it …
+WORTH_COPYING = 1.1  # … is so many times as long as its copy
 
 
 class Mirror:
@@ -135,7 +63,7 @@ class Mirror:
     @property
     def behind(self) -> int:
         """How many files are not copied as they are now."""
-        return len(self._due())
+        return len(self._changed())
 
     def close(self, timeout_s: float = 30.0) -> bool:
         """Copy what is left, as far as that goes in this time; whether all was copied."""
@@ -153,7 +81,8 @@ class Mirror:
 
     def _sleep(self, seconds: float) -> None:
         with span(IDLE):
-            self._wake.wait(seconds)
+            if not self._closing:
+                self._wake.wait(seconds)
 
     def _copy_on(self) -> None:
         wait = self._first_wait_s
@@ -181,9 +110,8 @@ class Mirror:
                     return
                 self._sleep(wait)
                 wait = min(2 * wait, LONGEST_WAIT_S)
-            self._wake.clear()
 
-    def _due(self) -> list[str]:
+    def _changed(self) -> list[str]:
         """Files that are new or changed, each checkpoint's `checkpoint.json` after its other files, records last."""
         found = []
         for path in sorted((self._run / "checkpoints").rglob("*")):
@@ -203,45 +131,64 @@ class Mirror:
             return None  # dropped for a newer one meanwhile
         return stat.st_size, stat.st_mtime_ns
 
+    def _due(self) -> list[str]:
+        """Of the files that changed those to copy now: a large record that grows waits until that is worth it.
+
+        Records are copied whole. One of a gigabyte that is sent for every line would fill the line for all time.
+        """
+        changed = self._changed()
+        return changed if self._closing else [name for name in changed if not self._grew_little(name)]
+
+    def _grew_little(self, name: str) -> bool:
+        mark, copied = self._mark(name), self._copied.get(name)
+        if is_checkpoint(name) or mark is None or copied is None:
+            return False
+        return LARGE <= copied[0] < mark[0] < copied[0] * WORTH_COPYING
+
     def _copy_all(self) -> None:
-        while due := self._due():
-            for name in due:
-                mark = self._mark(name)
-                if mark is None:
-                    continue
-                try:
-                    self._place.put(self._run / name, name)
-                except FileNotFoundError:
-                    if (self._run / name).exists():
-                        raise
-                    continue
-                self._copied[name] = mark
-            if not any(name.startswith("checkpoints/") for name in due):
+        while True:
+            self._wake.clear()
+            due = self._due()
+            if self._copy(due) and not any(map(is_checkpoint, due)):
                 break  # records grow with every update; the next turn takes the rest
         self._drop_old()
 
+    def _copy(self, names: list[str]) -> bool:
+        """Copy these files; False if records were left because a checkpoint was saved meanwhile, which goes first."""
+        for name in names:
+            if self._wake.is_set() and not is_checkpoint(name) and not self._closing:
+                return False
+            mark = self._mark(name)
+            if mark is None:
+                continue
+            try:
+                self._place.put(self._run / name, name)
+            except FileNotFoundError:
+                if (self._run / name).exists():
+                    raise
+                continue
+            self._copied[name] = mark
+        return True
+
     def _drop_old(self) -> None:
-        """Remove checkpoints that the run itself has dropped."""
-        here = {path.name for path in (self._run / "checkpoints").glob("[0-9]*")}
+        """Remove checkpoints that the run itself has dropped: those before its oldest. Newer ones are another's."""
+        here = _steps(self._run)
         for name in self._place.names("checkpoints"):
-            if name.isdigit() and here and name not in here:
+            if name.isdigit() and here and int(name) < min(here):
                 self._place.remove(f"checkpoints/{name}")
                 self._copied = {
                     key: mark for key, mark in self._copied.items() if not key.startswith(f"checkpoints/{name}/")
                 }
 
 
+def _steps(run: Path) -> list[int]:
+    """The steps at which a run has checkpoints here to go on from; not those that were set aside as damaged."""
+    return [int(path.name) for path in (run / "checkpoints").glob("[0-9]*") if path.name.isdigit()]
+
+
 def _records(run: Path) -> list[str]:
     found = (path.relative_to(run).as_posix() for path in [*run.glob("*"), *run.glob("*/*")] if path.is_file())
-    return sorted(name for name in found if _is_record(name))
-
-
-def _is_record(name: str) -> bool:
-    """Whether a file of a run, by its path in the folder, is one of its records."""
-    *folders, last = name.split("/")
-    if last.startswith(".") or last.endswith(".part"):
-        return False
-    return folders[0] in RECORD_FOLDERS if len(folders) == 1 else not folders and last.endswith(RECORD_ENDINGS)
+    return sorted(name for name in found if is_record(name))
 
 
 def _reason(error: Exception) -> str:
@@ -275,7 +222,8 @@ def mirrored(
 def fetch_run(place: Place, run: Path, newer_than: int = -1) -> int | None:
     """Bring a run's newest whole checkpoint here, with its milestones, its best agent and its records.
 
-    Returns its step, or None if there is no checkpoint that is newer. What is here already stays as it is.
+    Returns its step, or None if there is no checkpoint that is newer. A place that is further has the newer best agent
+    and the newer records too, and they replace what is here; otherwise they would soon be replaced from here.
     """
     steps = [name for name in place.names("checkpoints") if name.isdigit() and int(name) > newer_than]
     for name in reversed(steps):
@@ -283,18 +231,20 @@ def fetch_run(place: Place, run: Path, newer_than: int = -1) -> int | None:
         files = _whole(place, newest)
         if files is None:
             continue
-        for folder in ("checkpoints/best", *(f"{MILESTONES}/{one}" for one in place.names(MILESTONES))):
-            kept = _whole(place, folder) if not (run / folder).exists() else None
+        missing = [f"{MILESTONES}/{one}" for one in place.names(MILESTONES) if not (run / MILESTONES / one).exists()]
+        for folder in ("checkpoints/best", *missing):
+            kept = _whole(place, folder)
             if kept is not None:
                 _put_here(run, folder, kept)
         for record in place.records():
-            if not (run / record).exists():
-                content = place.get(record)
-                with _writing(run):
-                    (run / record).parent.mkdir(parents=True, exist_ok=True)
-                    part = (run / record).with_name(f".{PurePosixPath(record).name}.part")
-                    part.write_bytes(content)
-                    part.replace(run / record)
+            if record == OUTPUT and (run / record).exists():
+                continue  # a detached run has it open and prints there at this moment
+            content = place.get(record)
+            with _writing(run):
+                (run / record).parent.mkdir(parents=True, exist_ok=True)
+                part = (run / record).with_name(f".{PurePosixPath(record).name}.part")
+                part.write_bytes(content)
+                part.replace(run / record)
         _put_here(run, newest, files)  # last: a fetch that was cut off is made again
         return int(name)
     return None
@@ -306,7 +256,7 @@ def bring_run(place: Place, run: Path, warn: Callable[[str], None]) -> int | Non
     A place that does not answer is no reason to stop a run that is here. One that is not here is not begun anew: that
     would replace what may be there.
     """
-    here = [int(path.name) for path in (run / "checkpoints").glob("[0-9]*") if path.name.isdigit()]
+    here = _steps(run)
     try:
         return fetch_run(place, run, max(here, default=-1))
     except RunError:
@@ -325,13 +275,16 @@ def stored_settings(url: str) -> dict[str, Any]:
     """The settings of the run that is mirrored at a URL."""
     place = open_place(url.rstrip("/"))
     try:
-        return dict(json.loads(place.get("config.json")))
+        found = dict(json.loads(place.get("config.json")))
     except FileNotFoundError:
         raise RunError(f"there is no run at {place.shown}; give the URL of --storage and the run's name") from None
     except Exception as error:  # whatever a provider's code raises
         raise RunError(
             f"cannot read {place.shown} ({_reason(error)}); check the address, the credentials and the network"
         ) from None
+    if not isinstance(found.get("name"), str):
+        raise RunError(f"config.json in {place.shown} names no game, so it is of no run; put the run's own there")
+    return found
 
 
 def _whole(place: Place, folder: str) -> dict[str, bytes] | None:
@@ -341,23 +294,27 @@ def _whole(place: Place, folder: str) -> dict[str, bytes] | None:
     files = {"checkpoint.json": place.get(f"{folder}/checkpoint.json")}
     try:
         sums: dict[str, str] = dict(json.loads(files["checkpoint.json"])["sha256"])
-    except (ValueError, KeyError, TypeError):
+        files |= {file: place.get(f"{folder}/{file}") for file in sums if file == PurePosixPath(file).name}
+    except (ValueError, KeyError, TypeError, FileNotFoundError):
         return None
-    files |= {file: place.get(f"{folder}/{file}") for file in sums if file == PurePosixPath(file).name}
     right = all(hashlib.sha256(files.get(file, b"")).hexdigest() == value for file, value in sums.items())
     return files if right else None
 
 
 def _put_here(run: Path, folder: str, files: Mapping[str, bytes]) -> None:
-    """Write a checkpoint's folder whole or not at all."""
+    """Write a checkpoint's folder whole or not at all; one of that name gives way at the last moment."""
     target = run / folder
-    part = target.with_name(f".{target.name}.part")
+    part, old = target.with_name(f".{target.name}.part"), target.with_name(f".{target.name}.old")
     with _writing(run):
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         for file, content in files.items():
             (part / file).write_bytes(content)
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            target.replace(old)
         part.replace(target)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 @contextlib.contextmanager

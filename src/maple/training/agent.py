@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from maple.core.config import Config
 from maple.core.cores import available_cores
-from maple.core.errors import ActionError, ConfigError
+from maple.core.errors import ActionError, CheckpointError, ConfigError, GameError
 from maple.core.step import Keys, Step
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
 from maple.nets.memory import Memory
 from maple.nets.policy import OptionValue
-from maple.training.checkpoint import find_checkpoint, load_checkpoint
+from maple.training.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from maple.training.learners import Net
 from maple.training.networks import checkpoint_net
 
-__all__ = ["Agent", "load_agent"]
+__all__ = ["Agent", "load_agent", "load_agent_for"]
 
 Observed = Mapping[str, Any]
 UNKNOWN = (0, 1)  # the key of an observation without one: a seat in the middle of its game
@@ -31,11 +31,12 @@ UNKNOWN = (0, 1)  # the key of an observation without one: a seat in the middle 
 class Agent:
     """Plays what it was trained on: `act` takes a Step, one observation or many, and answers in one batch."""
 
-    def __init__(self, policy: Net, game: Game, config: Config, steps: int) -> None:
+    def __init__(self, policy: Net, game: Game, config: Config, steps: int, weights_sha256: str = "") -> None:
         self.policy = policy
         self.game = game
         self.config = config
         self.steps = steps
+        self.weights_sha256 = weights_sha256
         self.memory = Memory()
         self._acts = 0
 
@@ -95,7 +96,26 @@ def load_agent(run_or_checkpoint: str | Path, runs_dir: Path | None = None, team
     """The agent of a run's newest checkpoint, by the run's name or path, of `NAME@best`, or of a checkpoint folder."""
     path = find_checkpoint(run_or_checkpoint, runs_dir)
     checkpoint = load_checkpoint(path, with_state=False)
-    config = checkpoint.config
-    game = make_game(config.name, config.game)
-    net = checkpoint_net(config, checkpoint.weights, game, team or Team(available_cores()), str(path))
-    return Agent(net, game, config, int(checkpoint.meta["step"]))
+    game = make_game(checkpoint.config.name, checkpoint.config.game)
+    return _agent(checkpoint, game, team or Team(available_cores()), str(path))
+
+
+def load_agent_for(game: Game, run_or_checkpoint: str | Path, runs_dir: Path | None, team: Team) -> Agent:
+    """The same for a seat of this game, whose options may be others than the run's if a seat sees the same by them."""
+    path = find_checkpoint(run_or_checkpoint, runs_dir)
+    checkpoint = load_checkpoint(path, with_state=False)
+    if checkpoint.config.name != game.spec.name:
+        raise GameError(f"that run plays {checkpoint.config.name}, not {game.spec.name}; name a run of the same game")
+    try:
+        return _agent(checkpoint, game, team, str(path))
+    except CheckpointError:
+        raise GameError(
+            "that run was trained with game options under which a seat sees other things; name a run with the options "
+            "of this game"
+        ) from None
+
+
+def _agent(checkpoint: Checkpoint, game: Game, team: Team, where: str) -> Agent:
+    net = checkpoint_net(checkpoint.config, checkpoint.weights, game, team, where)
+    meta = checkpoint.meta
+    return Agent(net, game, checkpoint.config, int(meta["step"]), meta["sha256"]["weights.safetensors"])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,7 @@ from maple.training.learners import Net
 __all__ = ["Exported", "dense_rows", "export_onnx"]
 
 OPSET = 18
+TOLERANCE = 1e-4  # by which a file may differ from the network
 TABLES, SAMPLED = 24, 240  # the games that are played to check a file, and the decisions of them; half are checked
 PER_OPTION = ("features", "decision", "action", "logits", "score")  # of networks that take decisions and options apart
 FEW = 32  # decisions that such a network is checked on: dense options are large
@@ -261,43 +263,64 @@ def _plan(net: Net, view: NDArray[np.uint64], action: NDArray[np.int16]) -> _Pla
 
 
 def export_onnx(agent: Agent, path: Path) -> Exported:
-    """Write the agent's network as ONNX and run the file on real decisions."""
+    """Write the agent's network as ONNX and run the file on real decisions; one that answers otherwise is not kept."""
     try:
-        import onnxruntime
+        import onnxruntime  # noqa: F401  whoever cannot check a file should not wait for it
     except ImportError:
         raise MissingExtraError("export needs ONNX: pip install 'maple-rl[export]'") from None
     plan = _plan(agent.policy, *_sample(agent))
-    names, dims = list(plan.wanted), {"rows": torch.export.Dim("rows"), "options": torch.export.Dim("options")}
     counted = {name: "options" if plan.options is not None and name in PER_OPTION else "rows" for name in plan.given}
-    shapes: list[Any] = [{0: dims[counted[name]]} for name in plan.given]
+    program = _translated(plan, counted)
     part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        program.save(str(part))
+        half = len(next(iter(plan.given.values()))) // 2  # another number of rows than it was traced with
+        asked, difference = _compared(plan, part, half)
+        if not difference <= TOLERANCE:  # written so that what is not a number fails too
+            raise RunError(
+                f"{path} is not written: it would differ from the network by {difference:.2g}, and {TOLERANCE:.2g} is "
+                "the most; look at the run's figures, or export an earlier agent of it (RUN@STEP)"
+            )
+        part.replace(path)
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror}; choose another place") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    inputs: dict[str, list[int | str]] = {
+        name: [counted[name], *array.shape[1:]] for name, array in plan.given.items() if name in asked
+    }
+    return Exported(str(path), inputs, list(plan.wanted), half, difference)
+
+
+def _translated(plan: _Plan, counted: Mapping[str, str]) -> Any:
+    """The module as an ONNX program; `counted` says of what an input has rows."""
+    dims = {"rows": torch.export.Dim("rows"), "options": torch.export.Dim("options")}
+    shapes: list[Any] = [{0: dims[counted[name]]} for name in plan.given]
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it tells of libraries that nobody asked for
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program = torch.onnx.export(
+        return torch.onnx.export(
             plan.module.eval(),
             tuple(torch.from_numpy(array) for array in plan.given.values()),
             input_names=list(plan.given),
-            output_names=names,
+            output_names=list(plan.wanted),
             dynamic_shapes=(*shapes[:3], tuple(shapes[3:])) if plan.options is not None else tuple(shapes),
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
         )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        program.save(str(part))  # type: ignore[union-attr]
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        raise RunError(f"cannot write {path}: {error.strerror}; choose another place") from None
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    half = len(next(iter(plan.given.values()))) // 2  # another number of rows than it was traced with
+
+
+def _compared(plan: _Plan, file: Path, decisions: int) -> tuple[set[str], float]:
+    """The inputs that a file asks for, and how far its answers to the first decisions are from the network's."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     asked = {node.name for node in session.get_inputs()}  # a mask that changes nothing is left out of the file
-    given = {name: array[: plan.rows(name, half)] for name, array in plan.given.items() if name in asked}
-    found = dict(zip(names, session.run(names, given), strict=True))
-    wanted = {name: array[: plan.rows(name, half)] for name, array in plan.wanted.items()}
-    difference = max(float(np.abs(found[name] - wanted[name]).max()) for name in names)
-    inputs: dict[str, list[int | str]] = {name: [counted[name], *array.shape[1:]] for name, array in plan.given.items()}
-    return Exported(str(path), {name: inputs[name] for name in inputs if name in asked}, names, half, difference)
+    given = {name: array[: plan.rows(name, decisions)] for name, array in plan.given.items() if name in asked}
+    found = session.run(list(plan.wanted), given)
+    wanted = [array[: plan.rows(name, decisions)] for name, array in plan.wanted.items()]
+    # np.max, not max: it does not lose what is not a number
+    return asked, float(np.max([np.abs(one - right).max() for one, right in zip(found, wanted, strict=True)]))
