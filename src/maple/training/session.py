@@ -15,8 +15,7 @@ import torch
 
 from maple.arena.blank import BlankArena
 from maple.arena.choose import evaluation_arena
-from maple.core.config import Config, flat
-from maple.core.cores import available_cores
+from maple.core.config import Config
 from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernel_cache import mark_compiled
 from maple.core.threads import Team
@@ -28,31 +27,18 @@ from maple.perf.spans import span
 from maple.runs.machine import describe_machine
 from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
-from maple.training.build import AUTO_TABLES, build_trainer, checkpoint_rivals, restore_trainer
-from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, load_newest, sweep
+from maple.training.build import build_trainer, checkpoint_rivals, restore_trainer
+from maple.training.checkpoint import Checkpoint, latest_checkpoint
 from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
 from maple.training.learners import load_weights
 from maple.training.loop import Counters, Trainer, Update
 from maple.training.preflight import check_memory
+from maple.training.resuming import load_donor, resume_point
 from maple.training.seating import OpponentMix
 
 __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 
-# What a resumed run may be told anew: bounds and intervals, which change no decision made before.
-FREE_TO_CHANGE = (
-    *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate", "storage"),
-    *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard", "log.rewards"),
-    *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
-    *(
-        "workers.count",
-        "workers.step_limit_s",
-        "workers.memory_mb",
-        "workers.max_deaths",
-        "workers.spares",
-        "actors.count",
-    ),
-)
 # Enough to have every kernel compiled.
 SMALL_DQN = {
     "horizon": 64,
@@ -116,46 +102,6 @@ class Window:
         return np.concatenate([mark[2] for mark in self._marks]), np.concatenate([mark[3] for mark in self._marks])
 
 
-def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
-    """A run goes on only with the settings it began with."""
-    new, old = flat(config.model_dump()), flat(stored.model_dump())
-    for key in sorted(new.keys() | old.keys()):
-        automatic = key in ("tables", "threads") and new.get(key) is None
-        if new.get(key) != old.get(key) and key not in FREE_TO_CHANGE and not automatic:
-            raise ConfigError(
-                f"run {run.name!r} was begun with {key} = {old.get(key)!r}, not {new.get(key)!r}; "
-                "give the new settings another --run name"
-            )
-
-
-def _check_files(now: dict[str, str], then: dict[str, str], run: RunFolder) -> None:
-    """A run goes on only with teams, maps and the like that say what they said when it began."""
-    for path in sorted(now.keys() | then.keys()):
-        if now.get(path) != then.get(path):
-            raise ConfigError(
-                f"{path} is not what it was when run {run.name!r} began; put that back, or give the new contents "
-                "another --run name"
-            )
-
-
-def _resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -> tuple[Config, Checkpoint | None]:
-    """The newest checkpoint of the run, if there is one, and the config with what it fixed."""
-    sweep(run.checkpoints)
-    checkpoint = load_newest(run.checkpoints, warn)
-    if checkpoint is None:
-        fixed = {"tables": config.tables or AUTO_TABLES, "threads": config.threads or available_cores()}
-        return config.model_copy(update=fixed), None
-    if checkpoint.meta["game"] != config.name:
-        raise CheckpointError(
-            f"run {run.name!r} is of game {checkpoint.meta['game']!r}, not {config.name!r}; choose another --run name"
-        )
-    stored = checkpoint.config
-    _check_same(config, stored, run)
-    if "files" in checkpoint.meta:
-        _check_files(files_of(make_game(config.name, config.game)), checkpoint.meta["files"], run)
-    return config.model_copy(update={"tables": stored.tables, "threads": stored.threads}), checkpoint
-
-
 def train_run(
     config: Config,
     run: RunFolder,
@@ -180,8 +126,8 @@ def train_run(
     check_memory(config, game)
     with run.locked():
         with span("build"):
-            config, checkpoint = _resume_point(config, run, warn)
-            donor = _donor(start_from, config) if start_from and checkpoint is None else None
+            config, checkpoint = resume_point(config, run, warn)
+            donor = load_donor(start_from, config.name) if start_from and checkpoint is None else None
             run.write_json("config.json", config.model_dump())
             run.write_json("machine.json", describe_machine() | {"seed": config.seed})
         threads = config.threads or 1
@@ -214,14 +160,6 @@ def _recorder(config: Config, run: RunFolder, trainer: Trainer, warn: Callable[[
     wanted = log.enabled and log.file
     tensorboard = wanted and (tensorboard_is_there() if log.tensorboard is None else log.tensorboard)
     return Recorder(run.path, first, as_csv=wanted and log.csv, tensorboard=tensorboard, warn=warn)
-
-
-def _donor(path: Path, config: Config) -> Checkpoint:
-    """The checkpoint whose weights a new run begins with."""
-    donor = load_checkpoint(path, with_state=False)
-    if donor.meta["game"] != config.name:
-        raise CheckpointError(f"{path} is of game {donor.meta['game']!r}, not {config.name!r}; choose another --from")
-    return donor
 
 
 def _adopt(trainer: Trainer, donor: Checkpoint, path: Path | None) -> None:
