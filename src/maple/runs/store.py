@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
@@ -110,8 +110,8 @@ class RunFolder:
         write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
 
     def log(self, text: str) -> None:
-        """Add to the run's log: what its workers printed, and what became of them."""
-        with (self.path / "run.log").open("a", encoding="utf-8") as file:
+        """Add to the run's log: what its workers printed, and what became of them. A full disk loses it, no more."""
+        with suppress(OSError), (self.path / "run.log").open("a", encoding="utf-8") as file:
             file.write(text.rstrip("\n") + "\n")
 
     def append(self, name: str, record: Mapping[str, Any]) -> None:
@@ -119,10 +119,13 @@ class RunFolder:
         self.extend(name, [record])
 
     def extend(self, name: str, records: Iterable[Mapping[str, Any]]) -> None:
-        """Add lines to one of the run's records."""
+        """Add lines to one of the run's records; half a line that a full disk or a crash left is closed first."""
+        lines = "".join(json.dumps(record) + "\n" for record in records).encode()
         try:
-            with (self.path / name).open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(record) + "\n" for record in records)
+            with (self.path / name).open("a+b") as file:
+                if file.seek(0, os.SEEK_END) and not _ends_a_line(file):
+                    lines = b"\n" + lines
+                file.write(lines)
         except OSError as error:
             raise RunError(f"cannot write {self.path / name}: {error.strerror}; free some space") from None
 
@@ -141,6 +144,11 @@ class RunFolder:
             file.seek(max(0, size - TAIL))
             lines = _parsed(file.read())
         return lines[-1] if lines else {}
+
+
+def _ends_a_line(file: BinaryIO) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def _parsed(content: bytes) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from maple.games.external.game import ExternalGame
 from maple.learn.replay import Replay
 from maple.perf.spans import span
 from maple.runs.machine import describe_machine
+from maple.runs.outages import Outages
 from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
 from maple.training.build import build_trainer, checkpoint_rivals, restore_trainer
@@ -144,7 +145,7 @@ def train_run(
                         _restore(trainer, checkpoint, warn)
                     recorder = _recorder(config, run, trainer, warn)
                 with closing(recorder):
-                    return _Session(config, run, trainer, tell, saved, recorder).go()
+                    return _Session(config, run, trainer, tell, saved, recorder, warn).go()
 
 
 def _restore(trainer: Trainer, checkpoint: Checkpoint, warn: Callable[[str], None]) -> None:
@@ -223,9 +224,10 @@ class _Session:
         tell: Callable[[Progress], bool],
         saved: Callable[[Path], None],
         recorder: Recorder,
+        warn: Callable[[str], None],
     ) -> None:
         self.config, self.run, self.trainer, self.tell = config, run, trainer, tell
-        self.recorder = recorder
+        self.recorder, self.outages = recorder, Outages(warn)
         self.game = make_game(config.name, config.game)
         self.window = Window(time.monotonic)
         self.keeper = Keeper(run.checkpoints, config, trainer, files_of(self.game), saved)
@@ -251,7 +253,7 @@ class _Session:
             self._log(update)
         if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
             with span("checkpoint"):
-                self.keeper.save()
+                self.outages.attempt("checkpoints", self.keeper.save)
             self.saved = time.monotonic()
         if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
             self._probe()
@@ -266,10 +268,12 @@ class _Session:
         log = self.config.log
         due = update.counters.updates % log.every == 0 or update.progress >= 1.0
         if log.enabled and log.file and due:
-            self.run.append("events.jsonl", {"event": "update", **record})
+            event = {"event": "update", **record}
+            self.outages.attempt("events.jsonl", partial(self.run.append, "events.jsonl", event))
             self.recorder.add(self.last.steps, record)
         if log.enabled and log.rewards:
-            self.run.extend("rewards.jsonl", self._rewards(update))
+            rows = self._rewards(update)
+            self.outages.attempt("rewards.jsonl", partial(self.run.extend, "rewards.jsonl", rows))
 
     def _rewards(self, update: Update) -> Iterator[dict[str, float]]:
         """What the learner earned in each game that ended, and what that is made of."""
@@ -322,4 +326,5 @@ class _Session:
         found = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team, envs=envs)
         self.probe = found.figures
         self.probed = time.monotonic()
-        self.keeper.offer(self.probe[self.game.spec.metric.name])
+        result = self.probe[self.game.spec.metric.name]
+        self.outages.attempt("the best agent", partial(self.keeper.offer, result))
