@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,11 @@ from maple.cli.app import app
 from maple.cli.interruptions import Interruptions
 from maple.cli.output import _LastingConsole
 from tests.cli.command import TINY, command_line, maple
+
+
+def _flat(text: str) -> str:
+    """Without the line breaks of a terminal's width."""
+    return " ".join(text.split())
 
 
 def _terminate(*_: object, **__: object) -> float:
@@ -36,8 +42,22 @@ def test_a_machine_that_is_taken_away_at_any_moment_ends_a_run_well(
     monkeypatch.setattr(f"maple.cli.sitting.{moment}", _terminate)
     done = maple("train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "700", "--evaluate", *TINY)
     assert done.returncode == 0, done.stderr
-    assert said in " ".join(done.stderr.split())
+    assert said in _flat(done.stderr)
     assert any((tmp_path / "x" / "checkpoints").glob("[0-9]*")) == trained
+
+
+def test_a_machine_that_is_taken_away_does_not_wait_for_an_update_that_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maple.cli.interruptions.PATIENCE_S", 0.0)
+    command = ["train", "tests.games.external.envs:Preempted", "--run", "x", "--runs-dir", tmp_path, "--workers", "0"]
+    command += ["--set", "tables=4", "--set", "net.hidden=[8]", "--set", "ppo.horizon=1024", "--steps", "2000"]
+    left = maple(*command)
+    assert left.returncode == 0, left.stderr
+    assert "stopped before its first update had ended; the same command goes on: --run x" in _flat(left.stderr)
+    whole = maple(*command, "--json")
+    assert whole.returncode == 0, whole.stderr
+    assert json.loads(whole.stdout)["steps"] >= 2000
 
 
 def test_signals_mean_something_else_while_there_is_something_to_save() -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Company", "compile_kernels", "sit"]
 
+MESSAGES_S, LAST_WORDS_S = 15.0, 4.0  # for messages that are still to be sent; the less where a machine is taken away
+
 
 @dataclass(frozen=True, slots=True)
 class Company:
@@ -86,7 +88,8 @@ def sit(config: Config, folder: RunFolder, company: Company, interruptions: Inte
             if last.pool and not company.quiet:
                 notes.print(_pool_text(last.pool, folder), soft_wrap=True)
             if last.progress < 1.0:
-                notes.print(f"stopped at {last.progress:.0%} and saved; the same command goes on: --run {folder.name}")
+                reached = f"at {last.progress:.0%} and saved" if last.updates else "before its first update had ended"
+                notes.print(f"stopped {reached}; the same command goes on: --run {folder.name}")
             else:
                 summary |= _evaluate_unless_stopped(config, folder, company, last, interruptions)
             messages.ended(summary)
@@ -96,7 +99,7 @@ def sit(config: Config, folder: RunFolder, company: Company, interruptions: Inte
         messages.failed(error)
         raise
     finally:
-        messages.close()
+        messages.close(LAST_WORDS_S if interruptions.preempted else MESSAGES_S)
     return summary
 
 
@@ -139,7 +142,16 @@ def _train(
 
         tell = profiled.watching(messages.watching(live))
         note = partial(notes.print, soft_wrap=True, markup=False)
-        profiled.last = train_run(config, folder, tell, start_from=company.donor, warn=warn, saved=saved, note=note)
+        profiled.last = train_run(
+            config,
+            folder,
+            tell,
+            start_from=company.donor,
+            warn=warn,
+            saved=saved,
+            note=note,
+            hurry=interruptions.hurry,
+        )
     return profiled.last
 
 

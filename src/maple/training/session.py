@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from maple.training.checkpoint import Checkpoint, latest_checkpoint
 from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
 from maple.training.learners import load_weights
-from maple.training.loop import Counters, Trainer, Update
+from maple.training.loop import Counters, HurriedError, Trainer, Update
 from maple.training.preflight import check_memory
 from maple.training.resuming import load_donor, resume_point
 from maple.training.seating import OpponentMix
@@ -52,6 +52,8 @@ SMALL_DQN = {
     "save_replay": False,
 }
 RECENT_S = 10.0
+SLOW_UPDATE_S = 5.0  # about as long as a stop waits
+SAVING_APART = 20.0  # times what saving takes: so much of the time at least is left for training
 PROBE_SEED = 2**40 + 1  # deals that no training run plays
 
 
@@ -112,11 +114,13 @@ def train_run(
     saved: Callable[[Path], None] = lambda _: None,
     warn: Callable[[str], None] = warnings.warn,
     note: Callable[[str], None] = lambda _: None,
+    hurry: Callable[[], bool] = lambda: False,
 ) -> Progress:
     """Train until the budget is spent or `tell` answers False; what was reached is saved. Returns the last progress.
 
     A new run begins with the weights of the checkpoint `start_from`, if given; `saved` is told of every checkpoint,
-    `note` what was chosen for the run.
+    `note` what was chosen for the run. Once `hurry` answers True, as it may while `tell` answers False, the play under
+    way is left at once, and the progress is that of the last checkpoint.
     """
     if config.steps is None and config.minutes is None:
         raise ConfigError("a run needs an end: give it --steps or --minutes")
@@ -145,7 +149,7 @@ def train_run(
                         _restore(trainer, checkpoint, warn)
                     recorder = _recorder(config, run, trainer, warn)
                 with closing(recorder):
-                    return _Session(config, run, trainer, tell, saved, recorder, warn).go()
+                    return _Session(config, run, trainer, tell, saved, recorder, warn).go(hurry)
 
 
 def _restore(trainer: Trainer, checkpoint: Checkpoint, warn: Callable[[str], None]) -> None:
@@ -236,13 +240,16 @@ class _Session:
         counters = trainer.counters
         self.before = {"steps": counters.steps, "updates": counters.updates, "games": counters.games}
         self.probed, self.probe = self.began, dict[str, float]()
-        self.last = self._progress(trainer.progress(), {}, {})
+        self.saving_s = 0.0
+        self.last = self.kept = self._progress(trainer.progress(), {}, {})
 
-    def go(self) -> Progress:
+    def go(self, hurry: Callable[[], bool]) -> Progress:
         none = np.zeros(0, self.game.spec.figures), np.zeros(0, np.int64)
         self.window.add(self.trainer.counters.steps, *none)
         self.trainer.stopping = lambda: not self.tell(self.last)
-        self.trainer.run(self._after_update)
+        self.trainer.hurry = hurry
+        if not self.trainer.run(self._after_update):
+            return self.kept
         if self.trainer.counters.steps > self.keeper.saved_steps or latest_checkpoint(self.run.checkpoints) is None:
             with span("checkpoint"):
                 self.keeper.save()
@@ -251,14 +258,26 @@ class _Session:
     def _after_update(self, update: Update) -> bool:
         with span("log"):
             self._log(update)
-        if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
-            with span("checkpoint"):
-                self.outages.attempt("checkpoints", self.keeper.save)
-            self.saved = time.monotonic()
+        if self._save_is_due(update.act_s + update.learn_s):
+            self._save()
         if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
             self._probe()
         with span("log"):
             return self.tell(self.last)
+
+    def _save_is_due(self, update_s: float) -> bool:
+        """After a while, and after every update that takes so long that a stop in the next one cannot wait for it."""
+        since = time.monotonic() - self.saved
+        slow = update_s >= SLOW_UPDATE_S and since >= SAVING_APART * self.saving_s
+        return slow or since >= self.config.checkpoint_every_s
+
+    def _save(self) -> None:
+        began = time.monotonic()
+        with span("checkpoint"):
+            if self.outages.attempt("checkpoints", self.keeper.save):
+                self.kept = self.last
+        self.saved = time.monotonic()
+        self.saving_s = self.saved - began
 
     def _log(self, update: Update) -> None:
         self.window.add(update.counters.steps, update.games, update.seats)
@@ -314,7 +333,7 @@ class _Session:
 
     def _probe(self) -> None:
         """A quick look at the strength; it changes nothing in training, and its time counts as the run's."""
-        with span("evaluate"):
+        with span("evaluate"), suppress(HurriedError):
             self._look()
 
     def _look(self) -> None:
@@ -323,7 +342,11 @@ class _Session:
         others = [other] * (self.game.spec.seats - 1)
         agent = greedy_player(self.trainer.learner.policy)
         envs = partial(evaluation_arena, limits=self.config.workers, log=self.run.log)
-        found = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team, envs=envs)
+
+        def played(_done: int, _all: int) -> None:
+            self.trainer.check_time()
+
+        found = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team, played, envs)
         self.probe = found.figures
         self.probed = time.monotonic()
         result = self.probe[self.game.spec.metric.name]
