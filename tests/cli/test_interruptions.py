@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import typer
 from maple.cli.app import app
 from maple.cli.interruptions import Interruptions
 from maple.cli.output import _LastingConsole
+from maple.runs.store import RunFolder
 from tests.cli.command import TINY, command_line, maple
 
 
@@ -58,6 +60,41 @@ def test_a_machine_that_is_taken_away_does_not_wait_for_an_update_that_takes_lon
     whole = maple(*command, "--json")
     assert whole.returncode == 0, whole.stderr
     assert json.loads(whole.stdout)["steps"] >= 2000
+
+
+@pytest.mark.parametrize("during", ["evaluation", "compile_kernels"])
+def test_nobody_else_has_a_run_from_its_first_moment_to_its_last(
+    during: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def look(*_: object, **__: object) -> float:
+        seen.append(RunFolder(tmp_path / "x").in_use)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"maple.cli.sitting.{during}", look)
+    words = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "700", "--evaluate", *TINY]
+    assert maple(*words).returncode == 130
+    assert seen == [True]
+    assert not RunFolder(tmp_path / "x").in_use
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 0), ("SIGHUP", 3)])
+def test_a_signal_while_the_command_is_loaded_ends_no_run_badly(number: str, code: int) -> None:
+    """Something that is loaded sends it, at a moment when nothing of the command is there yet."""
+    program = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'maple.cli.app':\n"
+        f"            os.kill(os.getpid(), signal.{number})\n"
+        "            sys.exit(3)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['maple', 'train', 'ofc']\n"
+        "from maple.cli.__main__ import main\n"
+        "main()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == code
 
 
 def test_signals_mean_something_else_while_there_is_something_to_save() -> None:

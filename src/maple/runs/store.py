@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from maple.core.errors import RunError, nearest
 
+LOOKING_S = 0.5  # whoever looks whether a run is in use holds its lock for a moment
 TAIL = 64 * 1024  # bytes that surely hold a record's last line
 
 __all__ = ["RunFolder", "default_runs_dir", "find_run", "write_atomically"]
@@ -60,7 +61,7 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.path / ".lock")
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=LOOKING_S)
         except Timeout:
             raise RunError(
                 f"run {self.name!r} in {self.path.parent} is in use by another process; "
@@ -86,6 +87,16 @@ class RunFolder:
         lock.release()
         return False
 
+    def mark_started(self) -> None:
+        """Leave word, for whoever started this process in the background, that nothing keeps it from training."""
+        write_atomically(self.path / ".started", str(os.getpid()))
+
+    def was_started_by(self, process: int) -> bool:
+        """Whether the process of this number has left that word."""
+        with suppress(OSError):
+            return (self.path / ".started").read_text(encoding="utf-8") == str(process)
+        return False
+
     @property
     def kept(self) -> bool:
         """Whether the run is marked as one to keep."""
@@ -102,7 +113,7 @@ class RunFolder:
         """A JSON file of the run; empty if it is not there or cannot be read."""
         try:
             return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError):
             return {}
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:

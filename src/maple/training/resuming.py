@@ -12,9 +12,17 @@ from maple.games import make_game
 from maple.games.contract import files_of
 from maple.runs.store import RunFolder
 from maple.training.build import AUTO_TABLES
-from maple.training.checkpoint import Checkpoint, load_checkpoint, load_newest, sweep
+from maple.training.checkpoint import (
+    FORMAT,
+    Checkpoint,
+    latest_checkpoint,
+    load_checkpoint,
+    load_newest,
+    read_meta,
+    sweep,
+)
 
-__all__ = ["load_donor", "resume_point"]
+__all__ = ["check_start", "load_donor", "resume_point"]
 
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
 FREE_TO_CHANGE = (
@@ -54,13 +62,8 @@ def _check_files(now: dict[str, str], then: dict[str, str], run: RunFolder) -> N
             )
 
 
-def resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -> tuple[Config, Checkpoint | None]:
-    """The newest checkpoint of the run, if there is one, and the config with what it fixed."""
-    sweep(run.checkpoints)
-    checkpoint = load_newest(run.checkpoints, warn)
-    if checkpoint is None:
-        fixed = {"tables": config.tables or AUTO_TABLES, "threads": config.threads or available_cores()}
-        return config.model_copy(update=fixed), None
+def _check_fits(config: Config, checkpoint: Checkpoint, run: RunFolder) -> Config:
+    """Refuse to go on with another game, other settings or other files; returns the settings it was made with."""
     if checkpoint.meta["game"] != config.name:
         raise CheckpointError(
             f"run {run.name!r} is of game {checkpoint.meta['game']!r}, not {config.name!r}; choose another --run name"
@@ -69,6 +72,27 @@ def resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) ->
     _check_same(config, stored, run)
     if "files" in checkpoint.meta:
         _check_files(files_of(make_game(config.name, config.game)), checkpoint.meta["files"], run)
+    return stored
+
+
+def check_start(config: Config, run: RunFolder, start_from: Path | None) -> None:
+    """Refuse what cannot go on or begin so, before anything that takes long; damaged files are left for later."""
+    newest = latest_checkpoint(run.checkpoints)
+    meta = read_meta(newest) if newest is not None else {}
+    if meta.get("format") == FORMAT and "config" in meta and "game" in meta:
+        _check_fits(config, Checkpoint(meta, {}, {}), run)
+    if newest is None and start_from is not None:
+        load_donor(start_from, config.name)
+
+
+def resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -> tuple[Config, Checkpoint | None]:
+    """The newest checkpoint of the run, if there is one, and the config with what it fixed."""
+    sweep(run.checkpoints)
+    checkpoint = load_newest(run.checkpoints, warn)
+    if checkpoint is None:
+        fixed = {"tables": config.tables or AUTO_TABLES, "threads": config.threads or available_cores()}
+        return config.model_copy(update=fixed), None
+    stored = _check_fits(config, checkpoint, run)
     return config.model_copy(update={"tables": stored.tables, "threads": stored.threads}), checkpoint
 
 

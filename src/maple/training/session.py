@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -115,12 +115,13 @@ def train_run(
     warn: Callable[[str], None] = warnings.warn,
     note: Callable[[str], None] = lambda _: None,
     hurry: Callable[[], bool] = lambda: False,
+    held: bool = False,
 ) -> Progress:
     """Train until the budget is spent or `tell` answers False; what was reached is saved. Returns the last progress.
 
     A new run begins with the weights of the checkpoint `start_from`, if given; `saved` is told of every checkpoint,
     `note` what was chosen for the run. Once `hurry` answers True, as it may while `tell` answers False, the play under
-    way is left at once, and the progress is that of the last checkpoint.
+    way is left at once, and the progress is that of the last checkpoint. `held`: the caller has the run's lock.
     """
     if config.steps is None and config.minutes is None:
         raise ConfigError("a run needs an end: give it --steps or --minutes")
@@ -129,7 +130,7 @@ def train_run(
     if config.log.rewards and "parts" not in (game.spec.figures.names or ()):
         raise ConfigError(f"log.rewards: the reward of {config.name} is not made of parts; leave it out")
     check_memory(config, game)
-    with run.locked():
+    with nullcontext() if held else run.locked():
         with span("build"):
             config, checkpoint = resume_point(config, run, warn)
             donor = load_donor(start_from, config.name) if start_from and checkpoint is None else None
