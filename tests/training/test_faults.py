@@ -137,7 +137,6 @@ def test_a_clock_that_goes_backwards_changes_nothing(tmp_path: Path, monkeypatch
     for steps in (2000, 4000):
         config = _config(steps, "checkpoint_every_s=0.0001", "optimizer.schedule=constant")
         train_run(config, run, lambda progress: seen.append(progress) is None, saved=saved.append)
-    assert now[0] < 2e9  # somebody has asked
     assert len(saved) == len(seen)
     elapsed = [progress.elapsed_s for progress in seen]
     assert elapsed == sorted(elapsed)
