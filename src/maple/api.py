@@ -76,8 +76,8 @@ def train(
         game, defaults=entry(game).defaults, preset=preset, environment=os.environ, settings=settings, flags=flags
     ).config
     folder = RunFolder(Path(runs_dir or default_runs_dir()) / run)
-    with mirrored(folder.path, config.storage, warnings.warn, warnings.warn) as copy_soon:
-        train_run(config, folder, progress or (lambda _: True), saved=lambda _: copy_soon())
+    with folder.locked(), mirrored(folder.path, config.storage, warnings.warn, warnings.warn) as copy_soon:
+        train_run(config, folder, progress or (lambda _: True), saved=lambda _: copy_soon(), held=True)
     return load_agent(folder.path)
 
 

@@ -154,6 +154,18 @@ def test_killed_workers_are_replaced_while_others_play_on(parts: Parts) -> None:
     assert sum("died by SIGKILL" in line for line in log) == 2
 
 
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_to_the_whole_group_are_the_parents_to_answer(blow: signal.Signals) -> None:
+    """A scheduler that takes the machine away tells every process; the run still has an update to end and to save."""
+    game = make_game("tests.games.external.envs:Walk")
+    with WorkerArena(game, 8, seed=2, workers=2) as arena:
+        play(arena, game, 3)
+        for pid in arena.pids:
+            os.kill(pid, blow)
+        play(arena, game, 20)
+        assert arena.lost_workers == 0
+
+
 def test_a_log_that_cannot_be_written_stops_no_worker() -> None:
     def full(_: str) -> None:
         raise OSError(28, "No space left on device")

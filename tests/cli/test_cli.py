@@ -15,8 +15,9 @@ import pytest
 from maple.cli import evaluate
 from maple.cli.train import new_name
 from maple.core.config import known_keys
+from maple.core.cores import available_cores
 from maple.core.sources import ENVIRONMENT
-from tests.cli.command import TINY, command_line, maple, maple_alone
+from tests.cli.command import TINY, command_line, maple
 
 
 @pytest.fixture(scope="module")
@@ -255,18 +256,6 @@ def test_a_lost_terminal_does_not_end_a_run(tmp_path: Path) -> None:
     assert child.returncode == 0
 
 
-def test_a_detached_run_goes_on_by_itself(tmp_path: Path) -> None:
-    done = maple_alone(
-        "train", "ofc", "--run", "alone", "--runs-dir", tmp_path, "--steps", "3000", "--detach", "--json", *TINY
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["run"] == "alone"
-    _wait_for(tmp_path / "alone" / "events.jsonl")
-    attached = maple("runs", "attach", "alone", "--runs-dir", tmp_path)
-    assert "alone has ended" in attached.stderr
-    assert "100%" in attached.stderr
-
-
 @pytest.mark.parametrize("given", ["flag", "environment"])
 def test_secrets_leave_no_trace(
     given: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -324,6 +313,8 @@ def test_settings_are_shown_as_they_will_be_used(monkeypatch: pytest.MonkeyPatch
     assert found["minutes"] == {"value": 60.0, "source": "--set"}
     assert found["algo"] == {"value": "ppo", "source": "flag"}
     assert found["game.seats"] == {"value": 3, "source": "default"}
+    assert found["tables"] == {"value": 1024, "source": "automatic"}
+    assert found["threads"] == {"value": available_cores(), "source": "automatic"}
     assert maple(*words, "--set", "game.seats=9").returncode == 2
     assert json.loads(maple("config", "show", "ofc", "--json").stdout)["settings"]["minutes"]["value"] == 5.0
 

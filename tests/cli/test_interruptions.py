@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +17,13 @@ import typer
 from maple.cli.app import app
 from maple.cli.interruptions import Interruptions
 from maple.cli.output import _LastingConsole
+from maple.runs.store import RunFolder
 from tests.cli.command import TINY, command_line, maple
+
+
+def _flat(text: str) -> str:
+    """Without the line breaks of a terminal's width."""
+    return " ".join(text.split())
 
 
 def _terminate(*_: object, **__: object) -> float:
@@ -36,8 +44,57 @@ def test_a_machine_that_is_taken_away_at_any_moment_ends_a_run_well(
     monkeypatch.setattr(f"maple.cli.sitting.{moment}", _terminate)
     done = maple("train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "700", "--evaluate", *TINY)
     assert done.returncode == 0, done.stderr
-    assert said in " ".join(done.stderr.split())
+    assert said in _flat(done.stderr)
     assert any((tmp_path / "x" / "checkpoints").glob("[0-9]*")) == trained
+
+
+def test_a_machine_that_is_taken_away_does_not_wait_for_an_update_that_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maple.cli.interruptions.PATIENCE_S", 0.0)
+    command = ["train", "tests.games.external.envs:Preempted", "--run", "x", "--runs-dir", tmp_path, "--workers", "0"]
+    command += ["--set", "tables=4", "--set", "net.hidden=[8]", "--set", "ppo.horizon=1024", "--steps", "2000"]
+    left = maple(*command)
+    assert left.returncode == 0, left.stderr
+    assert "stopped before its first update had ended; the same command goes on: --run x" in _flat(left.stderr)
+    whole = maple(*command, "--json")
+    assert whole.returncode == 0, whole.stderr
+    assert json.loads(whole.stdout)["steps"] >= 2000
+
+
+@pytest.mark.parametrize("during", ["evaluation", "compile_kernels"])
+def test_nobody_else_has_a_run_from_its_first_moment_to_its_last(
+    during: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def look(*_: object, **__: object) -> float:
+        seen.append(RunFolder(tmp_path / "x").in_use)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"maple.cli.sitting.{during}", look)
+    words = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "700", "--evaluate", *TINY]
+    assert maple(*words).returncode == 130
+    assert seen == [True]
+    assert not RunFolder(tmp_path / "x").in_use
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 0), ("SIGHUP", 3)])
+def test_a_signal_while_the_command_is_loaded_ends_no_run_badly(number: str, code: int) -> None:
+    """Something that is loaded sends it, at a moment when nothing of the command is there yet."""
+    program = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'maple.cli.app':\n"
+        f"            os.kill(os.getpid(), signal.{number})\n"
+        "            sys.exit(3)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['maple', 'train', 'ofc']\n"
+        "from maple.cli.__main__ import main\n"
+        "main()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == code
 
 
 def test_signals_mean_something_else_while_there_is_something_to_save() -> None:

@@ -115,6 +115,25 @@ def test_processes_that_play_are_foreseen() -> None:
         check_memory(battles, showdown, free=5 * 2**30)
 
 
+def test_fewer_actors_are_named_where_they_would_fit() -> None:
+    walk, free = "tests.games.external.envs:Walk", 4 * 2**30
+    settings = ["algo=ppo", "ppo.policy=index", "actors.count=8"]
+    with pytest.raises(ConfigError, match=r"--set actors\.count=\d+ --set workers\.spares=0 would fit") as caught:
+        check_memory(load_config(walk, settings=settings), make_game(walk), free=free)
+    named = str(caught.value).rpartition("; ")[2].removesuffix(" would fit").replace("--set ", "").split()
+    fits = load_config(walk, settings=[*settings, *named])
+    assert 1 <= fits.actors.count < 8
+    assert check_memory(fits, make_game(walk), free=free).total <= 0.9 * free
+
+
+def test_fewer_tables_are_named_to_dqn_where_its_replay_is_not_to_blame() -> None:
+    settings, game, free = ["algo=dqn", "dqn.capacity=10000000", "tables=1000000"], make_game("ofc"), 2 * 2**30
+    with pytest.raises(ConfigError, match=r"tables=\d+ .*would fit") as caught:
+        check_memory(load_config("ofc", settings=settings), game, free=free)
+    named = re.findall(r"(?:tables|dqn\.capacity)=\d+", str(caught.value))
+    assert check_memory(load_config("ofc", settings=[*settings, *named]), game, free=free).total <= 0.9 * free
+
+
 def test_the_bounds_of_a_container_are_seen(tmp_path: Path) -> None:
     def write(name: str, text: str) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -120,6 +120,76 @@ def test_stopping_early_and_resuming_with_more_steps(tmp_path: Path) -> None:
     _assert_identical(_end("whole", tmp_path), _end("halves", tmp_path))
 
 
+@pytest.mark.parametrize(("algo", "looks"), [("afterstate", 35), ("ppo", 35), ("dqn", 120)])
+def test_left_in_the_middle_of_an_update_it_ends_the_same(algo: str, looks: int, tmp_path: Path) -> None:
+    """Somebody cannot wait: half a rollout is left behind, and what is saved is whole."""
+    config = _config(6000, f"algo={algo}", "checkpoint_every_s=0.0001")
+    whole, hurried = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "hurried")
+    train_run(config, whole, _go_on)
+    seen: list[Progress] = []
+    left = [looks]
+
+    def tell(progress: Progress) -> bool:
+        seen.append(progress)
+        return left[0] > 0
+
+    def hurry() -> bool:
+        left[0] -= 1
+        return left[0] <= 0
+
+    reached = train_run(config, hurried, tell, hurry=hurry)
+    assert 0.0 < reached.progress < 1.0
+    assert _end("hurried", tmp_path).meta["counters"]["steps"] == reached.steps
+    train_run(config, hurried, _go_on)
+    _assert_identical(_end("whole", tmp_path), _end("hurried", tmp_path))
+
+
+def test_actors_that_play_are_left_in_a_hurry(tmp_path: Path) -> None:
+    settings = ["algo=ppo", "ppo.policy=index", "tables=8", "net.hidden=[8]", "ppo.horizon=64", "ppo.minibatch=32"]
+    settings += [
+        "probe_every_s=0",
+        "actors.count=2",
+        "actors.lag=0",
+        "workers.spares=0",
+    ]  # without a lag, every block is waited for
+    config = load_config("tests.games.external.envs:Walk", settings=settings, flags={"steps": 640})
+    run, stop = RunFolder(tmp_path / "run"), [False]
+
+    def saved(_: Path) -> None:
+        stop[0] = True
+
+    every = config.model_copy(update={"checkpoint_every_s": 0.0001})
+    asked: list[Progress] = []
+    last = train_run(every, run, lambda now: asked.append(now) is None, saved=saved, hurry=lambda: stop[0])
+    assert [now.updates for now in asked] == [1] == [last.updates]
+    assert train_run(config, run, _go_on).progress == 1.0
+
+
+def test_an_update_that_takes_long_is_saved_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stop in the next one might not wait for its end."""
+    monkeypatch.setattr("maple.training.session.SLOW_UPDATE_S", 0.0)
+    monkeypatch.setattr("maple.training.session.SAVING_APART", 0.0)
+    saved: list[Path] = []
+    last = train_run(_config(3000), RunFolder(tmp_path / "run"), _go_on, saved=saved.append)
+    assert len(saved) == last.updates > 2
+
+
+def test_a_look_at_the_strength_is_left_in_a_hurry(tmp_path: Path) -> None:
+    run, stop = RunFolder(tmp_path / "run"), [False]
+
+    def hurry() -> bool:
+        return stop[0]
+
+    def saved(_: Path) -> None:
+        stop[0] = True  # the look comes after it
+
+    settings = [*SETTINGS[:-1], "checkpoint_every_s=0.0001", "probe_every_s=0.0001", "probe_hands=6"]
+    config = load_config("ofc", settings=settings, flags={"steps": 6000})
+    last = train_run(config, run, lambda _: not stop[0], saved=saved, hurry=hurry)
+    assert last.probe == {}
+    assert _end("run", tmp_path).meta["counters"]["steps"] == last.steps
+
+
 def test_a_run_goes_on_only_with_its_own_settings(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
     train_run(_config(720), run, _go_on)

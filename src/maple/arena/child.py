@@ -23,9 +23,9 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def begin_life(parent: int) -> int:
-    """Die with the parent, leave Ctrl-C to it, take stdout for answers; returns where they go."""
+    """Die with the parent, leave signals to it, take stdout for answers; returns where they go."""
     _die_with(parent)
-    for name in ("SIGINT", "SIGHUP"):  # a Ctrl-C in the terminal is the parent's to answer
+    for name in ("SIGINT", "SIGHUP", "SIGTERM"):  # a terminal or a scheduler sends them to all; the parent answers
         if name in signal.Signals.__members__:
             signal.signal(signal.Signals[name], signal.SIG_IGN)
     answers = os.dup(1)

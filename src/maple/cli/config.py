@@ -29,7 +29,8 @@ from maple.cli.options import (
 )
 from maple.cli.output import print_json, print_table, results
 from maple.cli.settings import settings_asked_for
-from maple.core.config import Config
+from maple.core.config import AUTO_TABLES, Config
+from maple.core.cores import available_cores
 from maple.core.sources import ENVIRONMENT, PROVIDERS
 from maple.games import GAMES, game_settings
 from maple.runs.notify import address_variable, addresses
@@ -66,7 +67,7 @@ def show(
     flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     flags |= {"evaluate": evaluate, "workers": worker_flag(workers), "storage": storage}
     found = settings_asked_for(game, None, preset, config_file, settings, flags).found
-    rows = [*found.rows(), _messages(notify or [])]
+    rows = [*(_filled(row) for row in found.rows()), _messages(notify or [])]
     if json:
         print_json({"settings": {key: {"value": value, "source": source} for key, value, source in rows}})
         return
@@ -80,6 +81,12 @@ def _messages(given: list[str]) -> tuple[str, str, str]:
     count, name = len(addresses(given, os.environ)), address_variable(os.environ)
     source = "default" if not count else "flag" if given else f"${name}"
     return "notify", f"{count} addresses" if count != 1 else "1 address", source
+
+
+def _filled(row: tuple[str, Any, str]) -> tuple[str, Any, str]:
+    """What is chosen by itself, as a new run on this machine would choose it."""
+    chosen = {"tables": AUTO_TABLES, "threads": available_cores()}
+    return (row[0], chosen[row[0]], "automatic") if row[0] in chosen and row[1] is None else row
 
 
 @app.command("docs")

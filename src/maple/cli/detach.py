@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from pathlib import Path
+
+import typer
 
 from maple.cli.output import notes, print_json
 from maple.core.errors import RunError
@@ -13,7 +17,10 @@ __all__ = ["go_on_alone"]
 
 
 def go_on_alone(folder: RunFolder, json: bool) -> None:
-    """Start this very command again in a session of its own, without a terminal, and say how to see its progress."""
+    """Start this very command again in a session of its own, without a terminal, and say how to see its progress.
+
+    What keeps it from training is told here, as if it had stayed: the sentence is waited for, or word that all is well.
+    """
     if folder.path.is_dir() and folder.in_use:
         raise RunError(
             f"run {folder.name!r} is in use by another process; see it with: maple runs attach {folder.name}"
@@ -23,10 +30,12 @@ def go_on_alone(folder: RunFolder, json: bool) -> None:
         arguments += ["--run", folder.name]
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
+        (folder.path / ".started").unlink(missing_ok=True)
         log = (folder.path / "log.txt").open("a", encoding="utf-8")
     except OSError as error:
         raise RunError(f"cannot use run folder {folder.path}: {error.strerror}; choose another --runs-dir") from None
     with log:
+        said = log.tell()
         child = subprocess.Popen(
             [sys.executable, "-m", "maple.cli", *arguments],
             stdin=subprocess.DEVNULL,
@@ -34,8 +43,20 @@ def go_on_alone(folder: RunFolder, json: bool) -> None:
             stderr=log,
             start_new_session=True,
         )
+    _wait_until_it_trains(child, folder, Path(log.name), said)
     if json:
         print_json({"run": folder.name, "path": str(folder.path), "process": child.pid})
         return
     notes.print(f"run [bold]{folder.name}[/] goes on in the background (process {child.pid})")
     notes.print(f"its progress: maple runs attach {folder.name}; its output: {folder.path / 'log.txt'}", soft_wrap=True)
+
+
+def _wait_until_it_trains(child: subprocess.Popen[bytes], folder: RunFolder, log: Path, said: int) -> None:
+    """Return once the run is under way or has ended well; show what it said, and end as it did, where it failed."""
+    while child.poll() is None and not folder.was_started_by(child.pid):
+        time.sleep(0.05)
+    if child.poll():
+        with log.open("rb") as file:
+            file.seek(said)
+            notes.print(file.read().decode(errors="replace").rstrip(), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(child.returncode if child.returncode > 0 else 1)

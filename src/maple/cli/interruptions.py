@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
@@ -14,6 +15,8 @@ import typer
 from maple.cli.output import notes
 
 __all__ = ["Interruptions", "PreemptedError"]
+
+PATIENCE_S = 5.0  # for the update under way, when the machine is taken away; some give ten seconds in all
 
 
 class PreemptedError(BaseException):
@@ -26,6 +29,7 @@ class PreemptedError(BaseException):
 class Interruptions:
     """While training, Ctrl-C and SIGTERM ask the run to stop and save after the update under way (`stop`).
 
+    After SIGTERM an update that takes long is not waited for (`hurry`); a person who pressed Ctrl-C may press it again.
     Before and after it Ctrl-C does what it always does, and SIGTERM ends the command well (exit code 0). When the
     terminal goes away (SIGHUP), the run goes on without it.
     """
@@ -33,6 +37,7 @@ class Interruptions:
     def __init__(self) -> None:
         self.stop = self.hung_up = False
         self._training = False
+        self._preempted_at: float | None = None
         self._before: dict[int, Any] = {}
         self._terminals = [stream for stream in (0, 1, 2) if os.isatty(stream)]
 
@@ -52,6 +57,15 @@ class Interruptions:
             notes.print("stopped; whatever was trained is saved, and the same command goes on")
             raise typer.Exit(0) from None
 
+    @property
+    def preempted(self) -> bool:
+        """Whether the machine is taken away."""
+        return self._preempted_at is not None
+
+    def hurry(self) -> bool:
+        """Whether what is under way has had its time since the machine was taken away."""
+        return self._preempted_at is not None and time.monotonic() - self._preempted_at > PATIENCE_S
+
     @contextmanager
     def training(self) -> Iterator[None]:
         """While there is something to save."""
@@ -69,6 +83,8 @@ class Interruptions:
 
     def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
         self.stop = True
+        if self._preempted_at is None:
+            self._preempted_at = time.monotonic()
         if not self._training:
             raise PreemptedError
 

@@ -63,10 +63,10 @@ class Messages:
             lines.append(f"against {against}: {metric_name(row['metric'])} {found} ({interval})")
         self._tell("finished" if summary["progress"] >= 1.0 else "stopped and saved", lines, "success")
 
-    def close(self) -> None:
-        """Send what is left."""
+    def close(self, timeout_s: float) -> None:
+        """Send what is left, as far as that goes in this time."""
         if self._notifier is not None:
-            self._notifier.close()
+            self._notifier.close(timeout_s)
 
 
 def _table(now: dict[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 
 from maple.cli.options import JsonOption, RunsDirOption
 from maple.cli.output import notes, print_json, print_table, results
@@ -87,11 +87,12 @@ def _row(run: RunSummary) -> list[str]:
 
 
 def _folder(name: str, runs_dir: Path | None) -> RunFolder:
-    """A run's own folder; one without a checkpoint yet is a run, too."""
+    """A run's own folder; one without a checkpoint yet is a run, too, and so is one that is about to begin."""
     base = runs_dir or default_runs_dir()
     for path in (base / name, Path(name)):
-        if (path / "config.json").is_file():
-            return RunFolder(path)
+        folder = RunFolder(path)
+        if (path / "config.json").is_file() or (path.is_dir() and (path / ".lock").is_file() and folder.in_use):
+            return folder
     found = find_run(name, runs_dir)
     if not (found / "checkpoints").is_dir():
         raise RunError(f"{name} is a checkpoint, not a run; name the run alone")
@@ -195,8 +196,6 @@ def attach(
     name: Annotated[str, typer.Argument(help="A run, by name or path.", metavar="RUN")], runs_dir: RunsDirOption = None
 ) -> None:
     """Show a run's progress until it ends; Ctrl-C leaves it running."""
-    from maple.cli.progress import line_of
-
     folder = _folder(name, runs_dir)
     columns = (BarColumn(bar_width=24), TaskProgressColumn(), TextColumn("{task.fields[line]}"))
     shown: dict[str, Any] = {}
@@ -207,10 +206,22 @@ def attach(
             last = folder.last_record("events.jsonl")
             if last and last != shown:
                 shown = last
-                bar.update(task, completed=last["progress"], line=line_of(last))
-                if not notes.is_terminal:
-                    notes.print(f"{last['progress']:4.0%}  {line_of(last)}", soft_wrap=True)
+                _show(bar, task, last)
             if not going_on:
                 break
             time.sleep(1.0)
-    notes.print(f"{folder.name} has ended" if shown.get("progress", 0.0) >= 1.0 else f"{folder.name} is not running")
+    ended = summarize(folder).progress >= 1.0
+    notes.print(f"{folder.name} has ended" if ended else f"{folder.name} is not running")
+
+
+def _show(bar: Progress, task: TaskID, record: dict[str, Any]) -> None:
+    """Show a record of an update; one that somebody has edited may say nothing that can be shown."""
+    from maple.cli.progress import line_of
+
+    try:
+        line, text = line_of(record), f"{record['progress']:4.0%}"
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return
+    bar.update(task, completed=record["progress"], line=line)
+    if not notes.is_terminal:
+        notes.print(f"{text}  {line}", soft_wrap=True)

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Company", "compile_kernels", "sit"]
 
+MESSAGES_S, LAST_WORDS_S = 15.0, 4.0  # for messages that are still to be sent; the less where a machine is taken away
+
 
 @dataclass(frozen=True, slots=True)
 class Company:
     """What goes with a run."""
 
     opponents: tuple[str, ...] = ()  # of the evaluation at the end
-    donor: Path | None = None  # a checkpoint to begin with
+    start_from: str | None = None  # the run or checkpoint to begin with
     addresses: tuple[str, ...] = ()  # where messages go
     profile: str | None = None  # the name of the profile to keep
     perf_every: float | None = None  # seconds between [PERF] lines
@@ -71,22 +73,46 @@ def _pool_text(pool: Mapping[str, float], folder: RunFolder) -> str:
     return "; ".join(told) + (kept if pool["anomalies"] else "")
 
 
+def _begin(config: Config, folder: RunFolder, company: Company) -> Path | None:
+    """See that nothing keeps the run from training, and leave word of it; returns the checkpoint to begin with.
+
+    Whose weights it began with does not matter to a run that goes on: they may be gone by then.
+    """
+    from maple.training.checkpoint import find_checkpoint, latest_checkpoint
+    from maple.training.resuming import check_start
+
+    begins = company.start_from is not None and latest_checkpoint(folder.checkpoints) is None
+    donor = find_checkpoint(str(company.start_from), folder.path.parent) if begins else None
+    check_start(config, folder, donor)
+    folder.mark_started()
+    return donor
+
+
+def _check_memory(config: Config) -> None:
+    from maple.training.preflight import check_memory
+
+    check_memory(config, make_game(config.name, config.game))
+
+
 def sit(config: Config, folder: RunFolder, company: Company, interruptions: Interruptions) -> dict[str, Any]:
-    """Compile, train, evaluate; returns the figures of the run."""
+    """Compile, train, evaluate; returns the figures of the run. Nobody else has its folder meanwhile."""
+    _check_memory(config)
     messages = Messages(make_notifier(company.addresses, warn), folder.name, company.addresses)
     try:
         note = partial(notes.print, soft_wrap=True, markup=False)
-        with mirrored(folder.path, config.storage, warn, note) as copy_soon:
+        with folder.locked(), mirrored(folder.path, config.storage, warn, note) as copy_soon:
+            donor = _begin(config, folder, company)
             compile_s = compile_kernels(config, company.opponents)
             how = f"({config.algo}{_study(config)})"
             notes.print(f"training {config.name} as run [bold]{folder.name}[/] in {folder.path.parent} {how}")
             messages.started(config)
-            last = _train(config, folder, company, messages, copy_soon, interruptions)
+            last = _train(config, folder, company, donor, messages, copy_soon, interruptions)
             summary = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}
             if last.pool and not company.quiet:
                 notes.print(_pool_text(last.pool, folder), soft_wrap=True)
             if last.progress < 1.0:
-                notes.print(f"stopped at {last.progress:.0%} and saved; the same command goes on: --run {folder.name}")
+                reached = f"at {last.progress:.0%} and saved" if last.updates else "before its first update had ended"
+                notes.print(f"stopped {reached}; the same command goes on: --run {folder.name}")
             else:
                 summary |= _evaluate_unless_stopped(config, folder, company, last, interruptions)
             messages.ended(summary)
@@ -96,7 +122,7 @@ def sit(config: Config, folder: RunFolder, company: Company, interruptions: Inte
         messages.failed(error)
         raise
     finally:
-        messages.close()
+        messages.close(LAST_WORDS_S if interruptions.preempted else MESSAGES_S)
     return summary
 
 
@@ -117,6 +143,7 @@ def _train(
     config: Config,
     folder: RunFolder,
     company: Company,
+    donor: Path | None,
     messages: Messages,
     copy_soon: Callable[[], None],
     interruptions: Interruptions,
@@ -139,7 +166,17 @@ def _train(
 
         tell = profiled.watching(messages.watching(live))
         note = partial(notes.print, soft_wrap=True, markup=False)
-        profiled.last = train_run(config, folder, tell, start_from=company.donor, warn=warn, saved=saved, note=note)
+        profiled.last = train_run(
+            config,
+            folder,
+            tell,
+            start_from=donor,
+            warn=warn,
+            saved=saved,
+            note=note,
+            hurry=interruptions.hurry,
+            held=True,
+        )
     return profiled.last
 
 

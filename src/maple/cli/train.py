@@ -116,7 +116,7 @@ def train(
         folder = RunFolder(base / (asked.run or new_name(config.name, base)))
         company = Company(
             opponents=spec.opponents if config.evaluate else (),
-            donor=_donor(start_from, runs_dir),
+            start_from=start_from,
             addresses=tuple(addresses(notify or [], os.environ)),
             profile=_profile_name(profile, profile_name),
             perf_every=perf_every,
@@ -126,13 +126,6 @@ def train(
         if detach:
             return go_on_alone(folder, json)
         return _tell(sit(config, folder, company, interruptions), price_per_hour, json)
-
-
-def _donor(start_from: str | None, runs_dir: Path | None) -> Path | None:
-    """The checkpoint that a run begins with, if one was named."""
-    from maple.training.checkpoint import find_checkpoint
-
-    return find_checkpoint(start_from, runs_dir) if start_from else None
 
 
 def _check_rivals(config: Config, folder: RunFolder, base: Path) -> None:
@@ -154,7 +147,8 @@ def _tell(summary: dict[str, Any], price_per_hour: float | None, json: bool) -> 
     """Say what the run cost, and all of its figures where JSON was asked for."""
     if price_per_hour is not None:
         cost = summary["cost"] = _cost(summary, price_per_hour)
-        notes.print(f"cost: {cost['total']:.4f}, {cost['per_million_steps']:.4f} a million steps")
+        told = f"cost: {cost['total']:.4f}, {cost['per_million_steps']:.4f} a million steps, of training alone"
+        notes.print(f"{told}: compiling and the evaluation at the end are not counted", soft_wrap=True)
     if json:
         print_json(summary)
 
@@ -169,6 +163,6 @@ def _profile_name(profile: bool, name: str | None) -> str | None:
 
 
 def _cost(summary: dict[str, Any], price_per_hour: float) -> dict[str, float]:
-    """What the whole run cost, in the price's own currency."""
+    """What the run's training cost, in all its sittings, in the price's own currency."""
     total = summary["elapsed_s"] / 3600 * price_per_hour
     return {"total": total, "per_million_steps": total / max(1, summary["steps"]) * 1e6}

@@ -21,6 +21,7 @@ from maple.core.section import Section, Width, plain_url
 from maple.core.yaml_file import read_yaml
 
 __all__ = [
+    "AUTO_TABLES",
     "ActorConfig",
     "AfterstateConfig",
     "Config",
@@ -43,6 +44,8 @@ __all__ = [
     "user_presets",
     "validated",
 ]
+
+AUTO_TABLES = 1024  # where nobody says how many
 
 
 def _fits(section: Any) -> Any:

@@ -50,11 +50,19 @@ def summarize(folder: RunFolder) -> RunSummary:
         progress=progress,
         steps_per_s=_figure(last, "steps_per_s"),
         elapsed_s=_figure(last, "elapsed_s"),
-        probe=dict(last.get("probe", {})),
-        best=best.get("result"),
-        evaluations={",".join(row["against"]): row for row in folder.records("evaluations.jsonl") if "against" in row},
+        probe=probe if isinstance(probe := last.get("probe"), dict) else {},
+        best=result if isinstance(result := best.get("result"), int | float) else None,
+        evaluations={",".join(row["against"]): row for row in _evaluations(folder)},
         changed=(events if events.exists() else folder.path).stat().st_mtime,
     )
+
+
+def _evaluations(folder: RunFolder) -> list[dict[str, Any]]:
+    """Its evaluations, without what somebody has edited so that nobody knows whom they are against."""
+    rows = folder.records("evaluations.jsonl")
+    return [
+        row for row in rows if isinstance(row.get("against"), list) and all(isinstance(o, str) for o in row["against"])
+    ]
 
 
 def _figure(row: dict[str, Any], name: str) -> float:

@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
 from maple.core.errors import RunError, nearest
 
+LOOKING_S = 0.5  # whoever looks whether a run is in use holds its lock for a moment
 TAIL = 64 * 1024  # bytes that surely hold a record's last line
 
 __all__ = ["RunFolder", "default_runs_dir", "find_run", "write_atomically"]
@@ -60,7 +61,7 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.path / ".lock")
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=LOOKING_S)
         except Timeout:
             raise RunError(
                 f"run {self.name!r} in {self.path.parent} is in use by another process; "
@@ -86,6 +87,16 @@ class RunFolder:
         lock.release()
         return False
 
+    def mark_started(self) -> None:
+        """Leave word, for whoever started this process in the background, that nothing keeps it from training."""
+        write_atomically(self.path / ".started", str(os.getpid()))
+
+    def was_started_by(self, process: int) -> bool:
+        """Whether the process of this number has left that word."""
+        with suppress(OSError):
+            return (self.path / ".started").read_text(encoding="utf-8") == str(process)
+        return False
+
     @property
     def kept(self) -> bool:
         """Whether the run is marked as one to keep."""
@@ -102,7 +113,7 @@ class RunFolder:
         """A JSON file of the run; empty if it is not there or cannot be read."""
         try:
             return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError):
             return {}
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
@@ -110,8 +121,8 @@ class RunFolder:
         write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
 
     def log(self, text: str) -> None:
-        """Add to the run's log: what its workers printed, and what became of them."""
-        with (self.path / "run.log").open("a", encoding="utf-8") as file:
+        """Add to the run's log: what its workers printed, and what became of them. A full disk loses it, no more."""
+        with suppress(OSError), (self.path / "run.log").open("a", encoding="utf-8") as file:
             file.write(text.rstrip("\n") + "\n")
 
     def append(self, name: str, record: Mapping[str, Any]) -> None:
@@ -119,10 +130,13 @@ class RunFolder:
         self.extend(name, [record])
 
     def extend(self, name: str, records: Iterable[Mapping[str, Any]]) -> None:
-        """Add lines to one of the run's records."""
+        """Add lines to one of the run's records; half a line that a full disk or a crash left is closed first."""
+        lines = "".join(json.dumps(record) + "\n" for record in records).encode()
         try:
-            with (self.path / name).open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(record) + "\n" for record in records)
+            with (self.path / name).open("a+b") as file:
+                if file.seek(0, os.SEEK_END) and not _ends_a_line(file):
+                    lines = b"\n" + lines
+                file.write(lines)
         except OSError as error:
             raise RunError(f"cannot write {self.path / name}: {error.strerror}; free some space") from None
 
@@ -141,6 +155,11 @@ class RunFolder:
             file.seek(max(0, size - TAIL))
             lines = _parsed(file.read())
         return lines[-1] if lines else {}
+
+
+def _ends_a_line(file: BinaryIO) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def _parsed(content: bytes) -> list[dict[str, Any]]:

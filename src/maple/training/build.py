@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from maple.arena.base import Arena
 from maple.arena.choose import external_arena
 from maple.arena.open import open_arena
-from maple.core.config import Config, LeagueConfig, StudyConfig
+from maple.core.config import AUTO_TABLES, Config, LeagueConfig, StudyConfig
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, nearest
 from maple.core.threads import Team
@@ -53,8 +53,6 @@ from maple.training.rivals import Rival, find_rivals, rival_nets, rival_state, s
 from maple.training.seating import OpponentMix, Seating
 
 __all__ = ["AUTO_TABLES", "build_trainer", "checkpoint_rivals", "restore_trainer", "stored_league", "trainer_state"]
-
-AUTO_TABLES = 1024
 
 
 def make_training_arena(

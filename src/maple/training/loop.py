@@ -28,7 +28,7 @@ from maple.training.learners import Learner, Net, frozen_copy
 from maple.training.rivals import Rival
 from maple.training.seating import LEARNER, SNAPSHOT, Seating, learner_seat
 
-__all__ = ["Budget", "Counters", "Exploiter", "Round", "Trainer", "Update"]
+__all__ = ["Budget", "Counters", "Exploiter", "HurriedError", "Round", "Trainer", "Update"]
 
 
 Finished = tuple[NDArray[Any], NDArray[np.int64]]  # the figures of games, and a seat of each that the learner had
@@ -94,6 +94,10 @@ class Exploiter:
     wins: float
 
 
+class HurriedError(Exception):
+    """Nothing more is waited for: a stop was asked for, and what is under way takes too long."""
+
+
 @dataclass(slots=True)
 class Trainer:
     """One run's moving parts."""
@@ -113,6 +117,7 @@ class Trainer:
     clock: Callable[[], float] = time.monotonic
     counters: Counters = field(default_factory=Counters)
     stopping: Callable[[], bool] = lambda: False  # asked now and then by what takes long between two updates
+    hurry: Callable[[], bool] = lambda: False  # whether a stop cannot wait for the end of the play under way
     _exploited: dict[str, float] = field(default_factory=dict)  # what is to be told of the last exploiter
 
     @property
@@ -139,14 +144,24 @@ class Trainer:
         """What happened to the other program's processes and what a decision cost them, where there are any."""
         return self.arena.report() if isinstance(self.arena, NodeArena) else {}
 
-    def run(self, after_update: Callable[[Update], bool]) -> None:
-        """Train until the budget is spent or `after_update` answers False."""
+    def run(self, after_update: Callable[[Update], bool]) -> bool:
+        """Train until the budget is spent or `after_update` answers False; False where it was left in a hurry.
+
+        What was played since the update before is then half a rollout, of which nothing can be saved.
+        """
+        try:
+            self._run(after_update)
+        except HurriedError:
+            return False
+        return True
+
+    def _run(self, after_update: Callable[[Update], bool]) -> None:
         last = self.clock()
         go_on = self.progress() < 1.0
         while go_on:
             rounds: list[Round] = []
             until = self.counters.steps + self.horizon
-            while not rounds or (self.counters.steps < until and self.progress() < 1.0):
+            while not rounds or (self.counters.steps < until and self.progress() < 1.0 and not self.hurry()):
                 if self.league.exploiter_is_due and not self._add_exploiter():
                     go_on = False  # it is trained once the run goes on
                     break
@@ -198,7 +213,7 @@ class Trainer:
     def _fetch(self, fleet: Fleet) -> list[Finished]:
         """Take over what actors have played; returns the games that ended in each round."""
         games: list[Finished] = []
-        for played in fleet.collect(self.learner.policy, self.counters.updates):
+        for played in fleet.collect(self.learner.policy, self.counters.updates, self.check_time):
             with span("rollout_store"):
                 games.append(self._finish(played.ended, played.judged))
                 about = (played.table, played.seat, played.reward, played.view)
@@ -210,6 +225,7 @@ class Trainer:
         """Play until the memory is full; returns the games that ended in each round."""
         games: list[Finished] = []
         while not self.learner.memory.full:
+            self.check_time()
             with span("env_observe"):
                 step = arena.recv()
             with span("rollout_store"):
@@ -223,6 +239,11 @@ class Trainer:
                 arena.send(acted.action)
             self.counters.steps += len(acted.rows)
         return games
+
+    def check_time(self) -> None:
+        """Leave what is under way if a stop cannot wait for it any longer."""
+        if self.hurry():
+            raise HurriedError
 
     def _store(self, step: Step, acted: Acted) -> None:
         """Keep the learner's rows."""

@@ -182,6 +182,20 @@ def _free() -> int:
     return machine if container is None else min(machine, container)
 
 
+def _fewer_actors(config: Config, game: Game, room: int) -> str | None:
+    """The most actors that fit, by halves, none at the least; None where they are not what takes the room."""
+    count = config.actors.count
+    while count:
+        count //= 2
+        fewer = {
+            "actors": config.actors.model_copy(update={"count": count}),
+            "workers": config.workers.model_copy(update={"spares": 0}),
+        }
+        if estimate(config.model_copy(update=fewer), game).total <= room:
+            return f"--set actors.count={count} --set workers.spares=0 would fit"
+    return None
+
+
 def _fewer_processes(config: Config, game: Game, room: int) -> str | None:
     """The most processes that fit, by halves; None where they are not what takes the room."""
     count = _processes(config, game) - (1 if isinstance(game, Bridged) else config.workers.spares)
@@ -199,16 +213,23 @@ def _fewer_processes(config: Config, game: Game, room: int) -> str | None:
 
 def _what_fits(config: Config, game: Game, room: int) -> str:
     """The most processes or tables that fit, by halves, and if not even one table does a shorter horizon."""
-    fewer = _fewer_processes(config, game, room)
+    fewer = _fewer_actors(config, game, room) or _fewer_processes(config, game, room)
     if fewer is not None:
         return fewer
-    if config.algo == "dqn":
-        return _smaller_replay(config, game, room)
+    smaller = _smaller_replay(config, game, room) if config.algo == "dqn" else None
+    if smaller is not None:
+        return smaller
     tables = config.tables or AUTO_TABLES
     while tables > 1:
         tables //= 2
-        if estimate(config.model_copy(update={"tables": tables}), game).total <= room:
+        fewer_tables = config.model_copy(update={"tables": tables})
+        if estimate(fewer_tables, game).total <= room:
             return f"--set tables={tables} would fit"
+        smaller = _smaller_replay(fewer_tables, game, room) if config.algo == "dqn" else None
+        if smaller is not None:
+            return f"--set tables={tables} {smaller}"
+    if config.algo == "dqn":
+        return "free some memory, choose a smaller network, or try --set tables=1 --set dqn.replay=file"
     section, recipe = config.algo, config.recipe
     horizon = recipe.horizon
     while horizon > recipe.minibatch:
@@ -219,8 +240,8 @@ def _what_fits(config: Config, game: Game, room: int) -> str:
     return "free some memory, or choose a smaller network"
 
 
-def _smaller_replay(config: Config, game: Game, room: int) -> str:
-    """The largest replay that fits, by halves."""
+def _smaller_replay(config: Config, game: Game, room: int) -> str | None:
+    """The largest replay that fits, by halves; None where it is not what takes the room."""
     capacity, c = config.dqn.capacity, config.dqn
     while capacity // 2 >= max(c.warmup, c.minibatch, least_replay(config, game)):
         capacity //= 2
@@ -228,7 +249,7 @@ def _smaller_replay(config: Config, game: Game, room: int) -> str:
         if estimate(config.model_copy(update={"dqn": changed}), game).total <= room:
             others = "--set dqn.save_replay=false or dqn.replay=file" if c.saves_replay else "--set dqn.replay=file"
             return f"--set dqn.capacity={capacity} would fit, and so may {others}"
-    return "free some memory, choose fewer tables, or try --set dqn.replay=file"
+    return None
 
 
 def _gib(size: int) -> str:

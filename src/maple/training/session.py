@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,7 @@ import torch
 
 from maple.arena.blank import BlankArena
 from maple.arena.choose import evaluation_arena
-from maple.core.config import Config, flat
-from maple.core.cores import available_cores
+from maple.core.config import Config
 from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernel_cache import mark_compiled
 from maple.core.threads import Team
@@ -26,33 +25,21 @@ from maple.games.external.game import ExternalGame
 from maple.learn.replay import Replay
 from maple.perf.spans import span
 from maple.runs.machine import describe_machine
+from maple.runs.outages import Outages
 from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
-from maple.training.build import AUTO_TABLES, build_trainer, checkpoint_rivals, restore_trainer
-from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, load_newest, sweep
+from maple.training.build import build_trainer, checkpoint_rivals, restore_trainer
+from maple.training.checkpoint import Checkpoint, latest_checkpoint
 from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
 from maple.training.learners import load_weights
-from maple.training.loop import Counters, Trainer, Update
+from maple.training.loop import Counters, HurriedError, Trainer, Update
 from maple.training.preflight import check_memory
+from maple.training.resuming import load_donor, resume_point
 from maple.training.seating import OpponentMix
 
 __all__ = ["RECENT_S", "Progress", "Window", "train_run", "warm_up"]
 
-# What a resumed run may be told anew: bounds and intervals, which change no decision made before.
-FREE_TO_CHANGE = (
-    *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate", "storage"),
-    *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard", "log.rewards"),
-    *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
-    *(
-        "workers.count",
-        "workers.step_limit_s",
-        "workers.memory_mb",
-        "workers.max_deaths",
-        "workers.spares",
-        "actors.count",
-    ),
-)
 # Enough to have every kernel compiled.
 SMALL_DQN = {
     "horizon": 64,
@@ -65,6 +52,8 @@ SMALL_DQN = {
     "save_replay": False,
 }
 RECENT_S = 10.0
+SLOW_UPDATE_S = 5.0  # about as long as a stop waits
+SAVING_APART = 20.0  # times what saving takes: so much of the time at least is left for training
 PROBE_SEED = 2**40 + 1  # deals that no training run plays
 
 
@@ -116,46 +105,6 @@ class Window:
         return np.concatenate([mark[2] for mark in self._marks]), np.concatenate([mark[3] for mark in self._marks])
 
 
-def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
-    """A run goes on only with the settings it began with."""
-    new, old = flat(config.model_dump()), flat(stored.model_dump())
-    for key in sorted(new.keys() | old.keys()):
-        automatic = key in ("tables", "threads") and new.get(key) is None
-        if new.get(key) != old.get(key) and key not in FREE_TO_CHANGE and not automatic:
-            raise ConfigError(
-                f"run {run.name!r} was begun with {key} = {old.get(key)!r}, not {new.get(key)!r}; "
-                "give the new settings another --run name"
-            )
-
-
-def _check_files(now: dict[str, str], then: dict[str, str], run: RunFolder) -> None:
-    """A run goes on only with teams, maps and the like that say what they said when it began."""
-    for path in sorted(now.keys() | then.keys()):
-        if now.get(path) != then.get(path):
-            raise ConfigError(
-                f"{path} is not what it was when run {run.name!r} began; put that back, or give the new contents "
-                "another --run name"
-            )
-
-
-def _resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -> tuple[Config, Checkpoint | None]:
-    """The newest checkpoint of the run, if there is one, and the config with what it fixed."""
-    sweep(run.checkpoints)
-    checkpoint = load_newest(run.checkpoints, warn)
-    if checkpoint is None:
-        fixed = {"tables": config.tables or AUTO_TABLES, "threads": config.threads or available_cores()}
-        return config.model_copy(update=fixed), None
-    if checkpoint.meta["game"] != config.name:
-        raise CheckpointError(
-            f"run {run.name!r} is of game {checkpoint.meta['game']!r}, not {config.name!r}; choose another --run name"
-        )
-    stored = checkpoint.config
-    _check_same(config, stored, run)
-    if "files" in checkpoint.meta:
-        _check_files(files_of(make_game(config.name, config.game)), checkpoint.meta["files"], run)
-    return config.model_copy(update={"tables": stored.tables, "threads": stored.threads}), checkpoint
-
-
 def train_run(
     config: Config,
     run: RunFolder,
@@ -165,11 +114,14 @@ def train_run(
     saved: Callable[[Path], None] = lambda _: None,
     warn: Callable[[str], None] = warnings.warn,
     note: Callable[[str], None] = lambda _: None,
+    hurry: Callable[[], bool] = lambda: False,
+    held: bool = False,
 ) -> Progress:
     """Train until the budget is spent or `tell` answers False; what was reached is saved. Returns the last progress.
 
     A new run begins with the weights of the checkpoint `start_from`, if given; `saved` is told of every checkpoint,
-    `note` what was chosen for the run.
+    `note` what was chosen for the run. Once `hurry` answers True, as it may while `tell` answers False, the play under
+    way is left at once, and the progress is that of the last checkpoint. `held`: the caller has the run's lock.
     """
     if config.steps is None and config.minutes is None:
         raise ConfigError("a run needs an end: give it --steps or --minutes")
@@ -178,10 +130,10 @@ def train_run(
     if config.log.rewards and "parts" not in (game.spec.figures.names or ()):
         raise ConfigError(f"log.rewards: the reward of {config.name} is not made of parts; leave it out")
     check_memory(config, game)
-    with run.locked():
+    with nullcontext() if held else run.locked():
         with span("build"):
-            config, checkpoint = _resume_point(config, run, warn)
-            donor = _donor(start_from, config) if start_from and checkpoint is None else None
+            config, checkpoint = resume_point(config, run, warn)
+            donor = load_donor(start_from, config.name) if start_from and checkpoint is None else None
             run.write_json("config.json", config.model_dump())
             run.write_json("machine.json", describe_machine() | {"seed": config.seed})
         threads = config.threads or 1
@@ -198,7 +150,7 @@ def train_run(
                         _restore(trainer, checkpoint, warn)
                     recorder = _recorder(config, run, trainer, warn)
                 with closing(recorder):
-                    return _Session(config, run, trainer, tell, saved, recorder).go()
+                    return _Session(config, run, trainer, tell, saved, recorder, warn).go(hurry)
 
 
 def _restore(trainer: Trainer, checkpoint: Checkpoint, warn: Callable[[str], None]) -> None:
@@ -214,14 +166,6 @@ def _recorder(config: Config, run: RunFolder, trainer: Trainer, warn: Callable[[
     wanted = log.enabled and log.file
     tensorboard = wanted and (tensorboard_is_there() if log.tensorboard is None else log.tensorboard)
     return Recorder(run.path, first, as_csv=wanted and log.csv, tensorboard=tensorboard, warn=warn)
-
-
-def _donor(path: Path, config: Config) -> Checkpoint:
-    """The checkpoint whose weights a new run begins with."""
-    donor = load_checkpoint(path, with_state=False)
-    if donor.meta["game"] != config.name:
-        raise CheckpointError(f"{path} is of game {donor.meta['game']!r}, not {config.name!r}; choose another --from")
-    return donor
 
 
 def _adopt(trainer: Trainer, donor: Checkpoint, path: Path | None) -> None:
@@ -285,9 +229,10 @@ class _Session:
         tell: Callable[[Progress], bool],
         saved: Callable[[Path], None],
         recorder: Recorder,
+        warn: Callable[[str], None],
     ) -> None:
         self.config, self.run, self.trainer, self.tell = config, run, trainer, tell
-        self.recorder = recorder
+        self.recorder, self.outages = recorder, Outages(warn)
         self.game = make_game(config.name, config.game)
         self.window = Window(time.monotonic)
         self.keeper = Keeper(run.checkpoints, config, trainer, files_of(self.game), saved)
@@ -296,13 +241,16 @@ class _Session:
         counters = trainer.counters
         self.before = {"steps": counters.steps, "updates": counters.updates, "games": counters.games}
         self.probed, self.probe = self.began, dict[str, float]()
-        self.last = self._progress(trainer.progress(), {}, {})
+        self.saving_s = 0.0
+        self.last = self.kept = self._progress(trainer.progress(), {}, {})
 
-    def go(self) -> Progress:
+    def go(self, hurry: Callable[[], bool]) -> Progress:
         none = np.zeros(0, self.game.spec.figures), np.zeros(0, np.int64)
         self.window.add(self.trainer.counters.steps, *none)
         self.trainer.stopping = lambda: not self.tell(self.last)
-        self.trainer.run(self._after_update)
+        self.trainer.hurry = hurry
+        if not self.trainer.run(self._after_update):
+            return self.kept
         if self.trainer.counters.steps > self.keeper.saved_steps or latest_checkpoint(self.run.checkpoints) is None:
             with span("checkpoint"):
                 self.keeper.save()
@@ -311,14 +259,26 @@ class _Session:
     def _after_update(self, update: Update) -> bool:
         with span("log"):
             self._log(update)
-        if time.monotonic() - self.saved >= self.config.checkpoint_every_s:
-            with span("checkpoint"):
-                self.keeper.save()
-            self.saved = time.monotonic()
+        if self._save_is_due(update.act_s + update.learn_s):
+            self._save()
         if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
             self._probe()
         with span("log"):
             return self.tell(self.last)
+
+    def _save_is_due(self, update_s: float) -> bool:
+        """After a while, and after every update that takes so long that a stop in the next one cannot wait for it."""
+        since = time.monotonic() - self.saved
+        slow = update_s >= SLOW_UPDATE_S and since >= SAVING_APART * self.saving_s
+        return slow or since >= self.config.checkpoint_every_s
+
+    def _save(self) -> None:
+        began = time.monotonic()
+        with span("checkpoint"):
+            if self.outages.attempt("checkpoints", self.keeper.save):
+                self.kept = self.last
+        self.saved = time.monotonic()
+        self.saving_s = self.saved - began
 
     def _log(self, update: Update) -> None:
         self.window.add(update.counters.steps, update.games, update.seats)
@@ -328,10 +288,12 @@ class _Session:
         log = self.config.log
         due = update.counters.updates % log.every == 0 or update.progress >= 1.0
         if log.enabled and log.file and due:
-            self.run.append("events.jsonl", {"event": "update", **record})
+            event = {"event": "update", **record}
+            self.outages.attempt("events.jsonl", partial(self.run.append, "events.jsonl", event))
             self.recorder.add(self.last.steps, record)
         if log.enabled and log.rewards:
-            self.run.extend("rewards.jsonl", self._rewards(update))
+            rows = self._rewards(update)
+            self.outages.attempt("rewards.jsonl", partial(self.run.extend, "rewards.jsonl", rows))
 
     def _rewards(self, update: Update) -> Iterator[dict[str, float]]:
         """What the learner earned in each game that ended, and what that is made of."""
@@ -372,7 +334,7 @@ class _Session:
 
     def _probe(self) -> None:
         """A quick look at the strength; it changes nothing in training, and its time counts as the run's."""
-        with span("evaluate"):
+        with span("evaluate"), suppress(HurriedError):
             self._look()
 
     def _look(self) -> None:
@@ -381,7 +343,12 @@ class _Session:
         others = [other] * (self.game.spec.seats - 1)
         agent = greedy_player(self.trainer.learner.policy)
         envs = partial(evaluation_arena, limits=self.config.workers, log=self.run.log)
-        found = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team, envs=envs)
+
+        def played(_done: int, _all: int) -> None:
+            self.trainer.check_time()
+
+        found = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team, played, envs)
         self.probe = found.figures
         self.probed = time.monotonic()
-        self.keeper.offer(self.probe[self.game.spec.metric.name])
+        result = self.probe[self.game.spec.metric.name]
+        self.outages.attempt("the best agent", partial(self.keeper.offer, result))

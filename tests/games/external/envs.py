@@ -374,3 +374,15 @@ class Lock(gymnasium.Env):
         over = self.dial == 3
         self.dial = min(self.dial + 1, 3)
         return self._seen(), float(over and self.right), over, False, {}
+
+
+class Preempted(Walk):
+    """A walk whose machine is taken away at its so-many-th step, once."""
+
+    left = 10
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        Preempted.left -= 1
+        if Preempted.left == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().step(action)

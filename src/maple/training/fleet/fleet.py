@@ -103,10 +103,11 @@ class Fleet:
         cuts, horizon = self._cuts, self._config.horizon
         return horizon * cuts[actor + 1] // self.tables - horizon * cuts[actor] // self.tables
 
-    def collect(self, net: Net, number: int) -> Iterator[Played]:
+    def collect(self, net: Net, number: int, waiting: Callable[[], None] = lambda: None) -> Iterator[Played]:
         """What actors played for the `number`-th update, in the order in which one process would have played it.
 
-        They are given the weights of now, and asked for as many blocks as they may be ahead.
+        They are given the weights of now, and asked for as many blocks as they may be ahead. `waiting` is called
+        while they play, and may raise.
         """
         self._blocks.publish(net, number)
         if self._first < 0:
@@ -118,6 +119,7 @@ class Fleet:
         self._given = number + self._ahead + 1
         with spans.span(spans.IDLE):
             while min(self._done) <= number:
+                waiting()
                 self._look()
         self.lag = float(np.mean([number - self._blocks.played_with(actor, number) for actor in range(self._actors)]))
         del self._versions[number]
