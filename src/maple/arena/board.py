@@ -131,11 +131,14 @@ class Ledger:
             self.decision[self._rows] += np.not_equal(action, HOLD)
 
     def lose(self, tables: NDArray[np.intp]) -> None:
-        """Give up the games in flight of some tables; the next ones begin."""
-        told = tables[~self.lost[tables]]
-        self.lost[told] = True
+        """Give up the games in flight of some tables; the next ones begin.
+
+        Where a loss is yet to be told of, the game after that one is given up as well: it may be the one that kills
+        whoever begins it, and both are told of as one loss.
+        """
+        self.lost[tables] = True
         self._any_lost = True
-        self.game[told] += 1
+        self.game[tables] += 1
         self.decision[tables] = 0
         self.board.game[tables] = self.game[tables]
 

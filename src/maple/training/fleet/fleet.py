@@ -194,6 +194,8 @@ class Fleet:
         self._at_descriptor[process.answers] = actor
         lo, hi = self._cuts[actor : actor + 2]
         games = self._reached[lo:hi].tolist() if lost else None
+        if lost:
+            self._reached[lo:hi] += 1  # these begin now, and one of them may kill whoever begins it
         horizon = self._horizon(actor)
         process.take({"number": actor, "tables": [lo, hi], "horizon": horizon, "lost": games})
         process.name = f"actor {actor}"
@@ -236,7 +238,7 @@ class Fleet:
     def _note_games(self, actor: int) -> None:
         """Take over which games an actor has reached in the block that it is at."""
         tables, games, finished = self._blocks.games(actor, self._done[actor])
-        self._reached[tables] = games + 1
+        np.maximum.at(self._reached, tables, games + 1)  # games given up since then have higher numbers
         if finished > self._finished[actor]:
             self._deaths[actor], self._finished[actor] = 0, finished
 
