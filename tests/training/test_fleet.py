@@ -187,3 +187,6 @@ def test_a_game_that_kills_whoever_begins_it_is_not_begun_again(team: Team) -> N
         trainer.round()
         assert trainer.processes[0] > 0
         assert trainer.counters.steps == 128
+    seeds = [line.split("seed=")[1].split(")")[0] for line in log if "games are lost" in line]
+    assert all(int(seed) % 23 == 0 for seed in seeds)
+    assert max(seeds.count(seed) for seed in seeds) <= 2

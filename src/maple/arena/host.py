@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.base import HOLD
-from maple.arena.board import Board
+from maple.arena.board import NOT_ASKED, REMEMBERED, Board
 from maple.core.errors import GameError
 from maple.core.step import Outcome
 from maple.games.external.locate import make_env
@@ -106,10 +106,14 @@ class Host:
         self._observation = None if self.plan.layout.is_bytes else self.plan.layout.observation_of(board.view)
         self._figures = tuple(board.ended[name] for name in ("how", "hands", "length", "reward", "score"))
         self._ended: set[int] = set()  # tables whose record in `ended` is of the last play
+        board.plays[tables] = 0
+        self._plays: dict[int, int] = {}  # of each range, by its first table
+        self._under_way = 0  # the first table of the range that is being played
 
     def begin(self, lo: int, hi: int) -> bool:
         """Begin the first game at tables [lo, hi); whether one was lost already."""
         self._board.how[lo:hi] = Outcome.PLAYING
+        self._under_way, self._plays[lo] = lo, 0
         for table in range(lo, hi):
             self._begin(table)
         self._length[lo:hi] = 0
@@ -123,11 +127,22 @@ class Host:
         if self._ended:
             self._board.how[lo:hi] = 0
             self._ended.difference_update(range(lo, hi))
+        self._remember(lo, hi)
         if self._board.seats == 1:
             return self._play_single(lo, hi)
         any_ended = self._play_several(lo, hi)
         self._check_finite(lo, hi)
         return any_ended
+
+    def _remember(self, lo: int, hi: int) -> None:
+        """Note the actions on the board, once for all tables and before any is played, for whoever tells of a loss."""
+        board, plays = self._board, self._plays[lo]
+        past = board.past[plays % REMEMBERED, lo:hi]
+        past[:] = board.action[lo:hi]
+        if board.seats > 1:
+            past[~board.waiting[lo:hi]] = NOT_ASKED
+        self._under_way, self._plays[lo] = lo, plays + 1
+        board.plays[lo] = plays + 1
 
     def _play_single(self, lo: int, hi: int) -> bool:
         """One seat a table: all that can wait until the batch is played does, for a step has about a microsecond."""
@@ -308,6 +323,7 @@ class Host:
     def _begin(self, table: int) -> None:
         self._score[table], self._length[table] = 0.0, -1  # the end of the batch counts a step for every table
         while True:
+            self._board.since[table] = self._plays[self._under_way]
             self._at[0] = table
             try:
                 self._at_table(table).begin(self._seed_of(table))
@@ -345,13 +361,15 @@ class Host:
     def _record_loss(self, table: int, trace: str) -> None:
         """An env raised: its game is lost, a new env takes its place."""
         seed, step = self._seed_of(table), self._step_under_way(table)
-        self._tell(f"table {self._first + table} lost its game with seed {seed} at step {step}:\n{trace}")
+        actions = self._board.last_actions(table, self._under_way, self.plan)
+        repeats = f"reset(seed={seed}), last actions {actions}"
+        self._tell(f"table {self._first + table} lost its game at step {step}: {repeats}\n{trace}")
         self._deaths[table] += 1
         if self._deaths[table] > self._max_deaths:
             last = trace.strip().splitlines()[-1]
             raise GameError(
                 f"{self._name} failed {self._deaths[table]} times at table {self._first + table} without finishing a "
-                f"game, last with reset(seed={seed}) at step {step}: {last}"
+                f"game, last with {repeats} at step {step}: {last}"
             )
         board = self._board
         board.ended[table] = 0
