@@ -285,6 +285,7 @@ class WorkerArena:
         """Take the answers that have come, or come within a moment; fill places that are free."""
         for descriptor in self._readers.ready(wait_s):
             self._collect(self._at_descriptor[descriptor])
+        self._keeper.check()
         if None in self._process:
             self._fill()
 

@@ -214,6 +214,7 @@ class Fleet:
         """Take the answers that have come, or come within a moment; fill places that are free."""
         for descriptor in self._readers.ready(LOOK_S):
             self._hear(self._at_descriptor[descriptor])
+        self._keeper.check()
         free = [actor for actor, process in enumerate(self._process) if process is None]
         for actor in free:
             spare = self._keeper.spare(wanted=len(free))
