@@ -157,6 +157,7 @@ class Keeper:
         self._ready: list[WorkerProcess] = []
         self._starting: list[WorkerProcess] = []
         self._error: Exception | None = None
+        self._any_started = False
         self._broken: Exception | None = None  # what ended the thread
         self._failures, self._number, self._start_at = 0, 0, 0.0
         self.starts = 0
@@ -254,14 +255,14 @@ class Keeper:
                     process.kill("did not start in time")
                 if not process.is_ready():
                     continue
-                self._failures = 0
+                self._failures, self._any_started = 0, True
                 with self._change:
                     self._ready.append(process)
                     self._change.notify_all()
             except (GameError, ConfigError) as error:
                 process.close()
                 self._note_failure(error)
-                if isinstance(error, GameError):
+                if isinstance(error, GameError) and not self._any_started:  # an env that can never be made
                     self._give_up(error)
             self._starting.remove(process)
 
