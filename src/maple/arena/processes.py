@@ -208,7 +208,7 @@ class Keeper:
             while not self._closing and self._broken is None:
                 try:
                     self._attend()
-                except Exception as error:  # noqa: BLE001  (the thread's top: whoever waits for it has to hear of it)
+                except Exception as error:  # the thread's top: whoever waits for it has to hear of it
                     self._broken = error
                     self._give_up(error)
                 with spans.span(spans.IDLE), self._change:

@@ -46,7 +46,7 @@ class ShakyNim(Nim):
 
 
 class ShakyMatch(Match):
-    """A match that ends its process, or raises, when the first calls heads and the second tails, from the third round on."""
+    """A match that ends its process, or raises, when they call heads and tails after the second round."""
 
     def __init__(self, fault: str = "exit") -> None:
         super().__init__(rounds=9)
