@@ -95,6 +95,7 @@ class Host:
         for table in range(lo, hi):
             self._begin(table)
         self._length[lo:hi] = 0
+        self._check_finite(lo, hi)
         return bool(self._ended)
 
     def play(self, lo: int, hi: int) -> bool:

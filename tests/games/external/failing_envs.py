@@ -14,7 +14,7 @@ from tests.games.external.envs import Match, Nim, Walk
 
 
 class Stumble(Walk):
-    """A walk that ends its process, or hangs, when a game begins with a seed that is a multiple of `every`."""
+    """A walk that ends its process, hangs or sees nothing when a game begins with a multiple of `every` as its seed."""
 
     def __init__(self, fault: str = "exit", every: int = 7) -> None:
         super().__init__("method", 6)
@@ -22,9 +22,13 @@ class Stumble(Walk):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed and seed % self.every == 0:
-            if self.fault == "exit":
-                os._exit(9)
-            time.sleep(60)
+            match self.fault:
+                case "exit":
+                    os._exit(9)
+                case "hang":
+                    time.sleep(60)
+                case "nan":
+                    return super().reset(seed=seed)[0] * np.nan, {}
         return super().reset(seed=seed, options=options)
 
 
