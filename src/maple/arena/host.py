@@ -338,7 +338,7 @@ class Host:
         self._begin(table)
 
     def _record_loss(self, table: int, trace: str) -> None:
-        """An env raised: its game is lost, a new env takes its place, at the latest when nothing hinders it any more."""
+        """An env raised: its game is lost, a new env takes its place as soon as one can be made."""
         seed, step = self._seed_of(table), self._step_under_way(table)
         actions = self._board.last_actions(table, self._under_way, self.plan)
         repeats = f"reset(seed={seed}), last actions {actions}"
