@@ -83,3 +83,23 @@ def test_a_worker_that_cannot_make_its_envs_is_tried_again_once_others_could(tmp
         os.kill(arena.pids[0], signal.SIGKILL)
         play(arena, game, 20)
         assert arena.lost_workers == 1
+
+
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    game, log = failing("Stumble", every=10**9), list[str]()
+    with WorkerArena(game, 2, seed=0, workers=1, log=log.append) as arena:
+        play(arena, game, 10)
+        os.kill(arena.pids[0], signal.SIGRTMIN + 5)
+        play(arena, game, 20)
+    assert any(f"died by signal {signal.SIGRTMIN + 5}" in line for line in log)
+
+
+@pytest.mark.parametrize("begins", ["", "x"])  # one of them is cut within a letter of two bytes
+def test_last_words_that_are_cut_within_a_letter_are_read(begins: str) -> None:
+    game = failing("Unmade", mark=os.devnull, refuse_from=10**6, refuse_to=10**6)
+    game.settings = game.settings.model_copy(update={"refuse_from": 0, "words": begins + "é" * 3000})
+    with (
+        WorkerArena(game, 2, seed=0, workers=1, spares=0) as arena,
+        pytest.raises(GameError, match=f"Unmade cannot be made: OSError: {begins}éé"),
+    ):
+        arena.recv()

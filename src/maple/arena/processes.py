@@ -101,7 +101,7 @@ class WorkerProcess:
     def last_words(self) -> str:
         """The sentence that comes after FATAL."""
         size = int.from_bytes(os.read(self.answers, 4), "little")
-        return os.read(self.answers, size).decode()
+        return os.read(self.answers, size).decode(errors="replace")  # it may be cut within a letter
 
     def kill(self, because: str) -> None:
         """End it at once."""
@@ -116,7 +116,8 @@ class WorkerProcess:
         if self.ended_because:
             return self.ended_because
         if code < 0:
-            return f"died by {signal.Signals(-code).name}"
+            named = {one.value: one.name for one in signal.Signals}  # real-time signals have no names
+            return f"died by {named.get(-code, f'signal {-code}')}"
         return f"ended with exit code {code}"
 
     def close(self, grace_s: float = 2.0) -> None:

@@ -95,13 +95,15 @@ class Unmade(Walk):
     `mark` is a file that counts them; the first step of the third raises if `fault` says so.
     """
 
-    def __init__(self, mark: str, refuse_from: int, refuse_to: int, fault: str = "raise") -> None:
+    def __init__(
+        self, mark: str, refuse_from: int, refuse_to: int, fault: str = "raise", words: str = "the port is taken"
+    ) -> None:
         with open(mark, "a") as file:
             file.write("made\n")
         with open(mark) as file:
             self.number = len(file.readlines())
         if refuse_from <= self.number < refuse_to:
-            raise OSError("the port is taken")
+            raise OSError(words)
         super().__init__("method", 12)
         self.fault = fault
 
