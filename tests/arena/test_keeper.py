@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import psutil
@@ -80,6 +81,10 @@ def test_a_worker_that_cannot_make_its_envs_is_tried_again_once_others_could(tmp
     game = failing("Unmade", mark=str(mark), refuse_from=4, refuse_to=5, fault="")
     with WorkerArena(game, 2, seed=1, workers=1, spares=1) as arena:  # the one that stands by is refused at first
         play(arena, game, 10)
+        until = time.monotonic() + 30
+        while len(mark.read_text().splitlines()) < 6:  # one was looked at, two play, one was refused, two stand by
+            assert time.monotonic() < until
+            time.sleep(0.02)
         os.kill(arena.pids[0], signal.SIGKILL)
         play(arena, game, 20)
         assert arena.lost_workers == 1
