@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from math import inf
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from maple.arena import choose
+from maple.arena import choose, memory
 from maple.arena.choose import Trial, choose_parts, external_arena, try_env
 from maple.arena.memory import SharedBlock
 from maple.arena.serial import SerialArena
@@ -217,12 +218,24 @@ def test_workers_die_with_their_parent(tmp_path: Path, how: str) -> None:
 
 
 def test_shared_memory_without_memory_files() -> None:
+    before = set(Path(tempfile.gettempdir()).glob("maple-*"))
     block = SharedBlock(1 << 16, named_file=True)
     view = np.frombuffer(block.buffer, np.uint8)
     view[5] = 7
     assert SharedBlock.attach(block.handle, block.size)[5] == 7
-    assert not list(Path("/tmp").glob("maple-*.shared"))
+    link = Path(f"/proc/self/fd/{block.handle}")
+    assert not link.exists() or "(deleted)" in os.readlink(link)
+    assert set(Path(tempfile.gettempdir()).glob("maple-*")) <= before
     block.close()
+
+
+def test_workers_play_over_a_file_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = external("Walk")
+    with SerialArena(game, 4, seed=3) as arena:
+        expected = play(arena, game, 30)
+    monkeypatch.setattr(memory, "_nameless_file", memory._unlinked_file)
+    with WorkerArena(game, 4, seed=3, workers=2, spares=0) as arena:
+        assert play(arena, game, 30) == expected
 
 
 def test_a_resumed_arena_goes_on_with_the_next_games() -> None:

@@ -95,6 +95,16 @@ def test_suites_stand_beside_peers_and_limits() -> None:
     assert found["machine"]["versions"]["torch"]
 
 
+def test_what_a_game_has_nothing_for_is_left_out() -> None:
+    name = "tests.games.external.envs:Walk"
+    told: list[str] = []
+    config = load_config(name, settings=["tables=4", "workers.count=0"], defaults=entry(name).defaults)
+    found = run_suites(["games"], config, 1, 0.1, told.append)
+    assert found["rows"] == []
+    assert "has no kernels to be played alone" in found["left_out"]["games"]
+    assert told[-1].startswith("suite games is left out")
+
+
 def test_arenas_and_replay_are_suites_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, small in (("ENVS", 2), ("LIMIT_S", 0.05), ("CAPACITY", 8192), ("BATCH", 64)):
         monkeypatch.setattr(f"maple.bench.suites.{name}", small)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from maple.bench.compare import BASE, CANDIDATE, Comparison, Plan, Sides, bisect, compare, differing, two_sides
 from maple.bench.gate import Limits
-from maple.bench.side import SideProcess
+from maple.bench.side import SideProcess, _Side
 from maple.cli.compare import side_config
 from maple.core.config import Config
 from maple.core.errors import ConfigError, MapleError
@@ -142,7 +143,8 @@ def test_a_side_that_cannot_be_trained_is_the_users_mistake(sides: Sides) -> Non
         sides[BASE].ask("begin", config=config.model_dump())
 
 
-def test_where_nobody_sits_opposite_the_whole_difference_counts(sides: Sides) -> None:
+def test_where_nobody_sits_opposite_the_whole_difference_counts(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maple.arena.choose.WorkerArena", None)  # matches are played as the config says: without any
     small = ["tables=8", "net.hidden=[8]", "ppo.horizon=64", "ppo.minibatch=32", "workers.count=0", "threads=1"]
     configs = [side_config("tests.games.external.envs:Walk", f"ppo.epochs={epochs}", small) for epochs in (2, 1)]
     spec = make_game(configs[0].name, configs[0].game).spec
@@ -189,3 +191,25 @@ def test_sides_are_presets_files_and_settings(tmp_path: Path) -> None:
     for wrong in ("speed balance", "", "no-such-preset", str(tmp_path / "missing.yml")):
         with pytest.raises(ConfigError):
             side_config("ofc", wrong, None)
+
+
+def test_the_actors_of_a_side_stand_still_too() -> None:
+    settings = ["tables=4", "net.hidden=[8]", "ppo.horizon=8192", "ppo.minibatch=512", "actors.count=1"]
+    config = side_config("tests.games.external.envs:Walk", "default", [*settings, "workers.spares=0", "ppo.epochs=1"])
+    with SideProcess(BASE) as side:
+        side.ask("begin", config=config.model_copy(update={"minutes": 1.0}).model_dump())
+        side.ask("train", seconds=0.05)
+        actors = [p for p in psutil.Process(side.process.pid).children() if "actor_main" in " ".join(p.cmdline())]
+        before = [sum(p.cpu_times()[:2]) for p in actors]
+        time.sleep(0.4)
+        assert [sum(p.cpu_times()[:2]) for p in actors] == pytest.approx(before, abs=0.05)
+        assert len(actors) == 1
+
+
+def test_a_side_looks_at_its_strength_with_the_runs_own_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maple.arena.choose.WorkerArena", None)
+    settings = ["tables=4", "net.hidden=[8]", "ppo.horizon=64", "ppo.minibatch=32", "workers.count=0"]
+    config = side_config("tests.games.external.envs:Nim", "default", settings)
+    with closing(_Side()) as side:
+        side.begin(config.model_copy(update={"minutes": 1.0}).model_dump())
+        assert side.look("random", hands=8, seed=1)["figures"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from maple.bench.compare import differing
@@ -81,6 +82,57 @@ def test_the_clear_winner_ends_the_race_early() -> None:
     found = race(measure, [Setting(1, 64), Setting(1, 256)], lambda _: [], lambda: 1 - slices / 1000, _silent)
     assert found[0].setting == Setting(1, 64)
     assert slices < 20
+
+
+def test_what_drops_out_ends_its_processes() -> None:
+    name = "tests.games.external.envs:Walk"
+    settings = ["algo=ppo", "ppo.policy=index", "net.hidden=[8]", "ppo.horizon=64", "ppo.minibatch=32"]
+    slices = Slices(load_config(name, settings=settings), 0.01)
+    try:
+        slices(Setting(1, 4, 1))
+        first = _workers()
+        assert len(first) == 1  # that stands by there is none
+        slices(Setting(1, 4, 2))
+        assert len(_workers()) == 3
+        slices.drop(Setting(1, 4, 1))
+        assert not first & _workers()
+        assert len(_workers()) == 2
+    finally:
+        slices.close()
+    assert not _workers()
+
+
+def _workers() -> set[psutil.Process]:
+    every = psutil.Process().children(recursive=True)
+    return {process for process in every if "maple.arena.worker_main" in " ".join(process.cmdline())}
+
+
+def test_the_race_says_what_dropped_out_once() -> None:
+    dropped: list[Setting] = []
+    speeds = {Setting(1, 64): 100.0, Setting(1, 256): 1.0, Setting(1, 512): 50.0}
+    race(speeds.__getitem__, list(speeds), lambda _: list(speeds), lambda: 0.5, _silent, dropped.append)
+    assert sorted(dropped) == [Setting(1, 256), Setting(1, 512)]
+
+
+@pytest.mark.parametrize("best_workers", [0.0, 1.0, 2.0])
+def test_workers_are_found_within_five_percent_too(best_workers: float) -> None:
+    cores = 2
+    space = Space(cores, (8, 32, 128), 2, 512, with_workers=True)
+    tables_alone = _saturating(64.0, float(cores))
+
+    def speed(setting: Setting) -> float:
+        off = ((setting.workers or 0) - best_workers) / cores
+        return tables_alone(setting) * math.exp(-1.5 * off * off)
+
+    best = max(map(speed, space.grid()))
+    for seed in range(5):
+        machine = _Machine(speed, seed)
+        assert speed(race(machine, space.start(), space.around, machine.left, _silent)[0].setting) >= 0.95 * best
+
+
+def test_actors_have_no_workers_to_tune() -> None:
+    config = load_config("tests.games.external.envs:Walk", settings=["algo=ppo", "ppo.policy=index", "actors.count=1"])
+    assert {setting.workers for setting in Space.of(config, 2).start()} == {None}
 
 
 def test_neighbours_stay_within_the_machine() -> None:

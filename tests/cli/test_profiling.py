@@ -81,3 +81,24 @@ def test_the_profile_is_written_at_checkpoints_and_when_the_run_fails(
 def test_a_run_that_never_began_leaves_nothing(tmp_path: Path) -> None:
     assert _train(tmp_path, "--steps", "100", "--set", "log.rewards=true").returncode == 2
     assert not (tmp_path / "seen" / "profiles").exists()
+
+
+def test_a_profile_makes_no_env_and_leaves_stdout_alone(tmp_path: Path) -> None:
+    made = {}
+    for profile in (["--profile"], []):
+        mark = tmp_path / f"made{len(profile)}"
+        env = ["--set", f"env.mark={mark}", "--set", f"env.refuse_from={10**6}", "--set", f"env.refuse_to={10**6}"]
+        small = [
+            *SMALL[: SMALL.index("--profile")],
+            *env,
+            "--set",
+            "env.fault=none",
+            "--set",
+            "checkpoint_every_s=0.001",
+        ]
+        where = ["--run", f"seen{len(profile)}", "--runs-dir", tmp_path, "--steps", "1000", "--json"]
+        done = maple("train", "tests.games.external.failing_envs:Unmade", *small, *where, *profile)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["steps"] >= 1000
+        made[bool(profile)] = len(mark.read_text().splitlines())
+    assert made[True] == made[False]

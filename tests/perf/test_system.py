@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from maple.perf.system import SystemSampler, merge_samples, summarize_samples, switches_of
+from maple.perf.system import SystemSampler, _switches, merge_samples, summarize_samples, switches_of
 
 
 def _sample(at: float, cpu: float, memory: int, **more: Any) -> dict[str, Any]:
@@ -63,6 +63,11 @@ def test_a_long_run_has_no_more_samples_than_a_short_one() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems count by process")
+def test_a_system_that_counts_no_switches_has_none(tmp_path: Path) -> None:
+    (tmp_path / "status").write_text("Name:\tmaple\nThreads:\t1\n")
+    assert _switches(str(tmp_path / "status")) == 0
+
+
 def test_switches_of_every_thread_count() -> None:
     go_on, slept = threading.Event(), threading.Event()
 

@@ -177,3 +177,16 @@ def test_native_games_have_no_actors(team: Team) -> None:
     config = load_config("ofc", settings=["actors.count=2", "tables=16"], flags={"steps": 1})
     with pytest.raises(ConfigError, match=r"ofc is played by threads: leave actors\.count at 0"):
         build_trainer(config, make_game("ofc", config.game), team)
+
+
+def test_a_game_that_kills_whoever_begins_it_is_not_begun_again(team: Team) -> None:
+    log: list[str] = []
+    name, settings = "tests.games.external.failing_envs:Stumble", ["env.every=23", "workers.max_deaths=6"]
+    config = load_config(name, settings=[*SMALL, *settings, "actors.count=1", "tables=4"], flags={"steps": 10**9})
+    with _trainer(config, team, log) as trainer:
+        trainer.round()
+        assert trainer.processes[0] > 0
+        assert trainer.counters.steps == 128
+    seeds = [line.split("seed=")[1].split(")")[0] for line in log if "games are lost" in line]
+    assert all(int(seed) % 23 == 0 for seed in seeds)
+    assert max(seeds.count(seed) for seed in seeds) <= 2

@@ -18,11 +18,13 @@ from maple.core.step import Ended, Keys, Outcome, Step
 from maple.games.external.plan import Plan
 from maple.games.external.tables import Place
 
-__all__ = ["AT", "COMMANDS", "DONE", "LINE", "PLAYED", "Board", "Ledger"]
+__all__ = ["AT", "COMMANDS", "DONE", "LINE", "NOT_ASKED", "PLAYED", "REMEMBERED", "Board", "Ledger"]
 
 # Columns of `control`, a row for each worker: commands given, commands done, the table it is at, nanoseconds it played.
 COMMANDS, DONE, AT, PLAYED = 0, 1, 2, 3
 LINE = 8  # columns: a cache line
+REMEMBERED = 32  # plays of each table that are reported when its game is lost
+NOT_ASKED = HOLD - 1  # in those: a seat that had nothing to decide
 _ALIGN = 64
 
 _TRUNCATED = int(Outcome.TRUNCATED)  # comparing with a member of the enum takes ten times as long
@@ -48,6 +50,9 @@ class Board:
         self.reward: NDArray[np.float32] = arrays["reward"]  # (T, S)
         self.action: NDArray[np.int32] = arrays["action"]  # (T, S)
         self.game: NDArray[np.int64] = arrays["game"]  # (T,) the game under way
+        self.past: NDArray[np.int32] = arrays["past"]  # (REMEMBERED, T, S) the last plays' actions, in a ring
+        self.plays: NDArray[np.int64] = arrays["plays"]  # (T,) so far of the range of tables that begins with this one
+        self.since: NDArray[np.int64] = arrays["since"]  # (T,) how many they were when the game under way began
         self.last_view: NDArray[np.uint64] = arrays["last_view"]  # (T, S, V)
         self.last_reward: NDArray[np.float32] = arrays["last_reward"]  # (T, S)
         self.ended: NDArray[Any] = arrays["ended"]  # (T,) spec.figures of the game that the last play() ended
@@ -64,6 +69,15 @@ class Board:
         rows = (self.view, self.waiting, self.reward, self.last_view, self.last_reward)
         return Place(*(array[table] for array in rows))
 
+    def last_actions(self, table: int, first: int, plan: Plan) -> list[Any]:
+        """What the game under way at a table was last given, as its env takes it; `first` begins the table's range."""
+        plays = int(self.plays[first])
+        at = np.arange(max(int(self.since[table]), plays - REMEMBERED), plays) % REMEMBERED
+        rows = self.past[at, table].tolist()
+        played = [{s: a for s, a in enumerate(row) if a != NOT_ASKED} for row in rows if HOLD not in row]
+        given = [{plan.agents[s]: plan.choice(s, a) for s, a in row.items()} for row in played]
+        return given if plan.kind == "parallel" else [action for row in given for action in row.values()]
+
 
 def _fields(spec: GameSpec, tables: int, workers: int) -> Fields:
     views = (tables, spec.seats, spec.view)
@@ -76,6 +90,9 @@ def _fields(spec: GameSpec, tables: int, workers: int) -> Fields:
         "last_reward": ((tables, spec.seats), np.float32),
         "action": ((tables, spec.seats), np.int32),
         "game": ((tables,), np.int64),
+        "past": ((REMEMBERED, tables, spec.seats), np.int32),
+        "plays": ((tables,), np.int64),
+        "since": ((tables,), np.int64),
         "ended": ((tables,), spec.figures),
     }
 
@@ -131,11 +148,14 @@ class Ledger:
             self.decision[self._rows] += np.not_equal(action, HOLD)
 
     def lose(self, tables: NDArray[np.intp]) -> None:
-        """Give up the games in flight of some tables; the next ones begin."""
-        told = tables[~self.lost[tables]]
-        self.lost[told] = True
+        """Give up the games in flight of some tables; the next ones begin.
+
+        Where a loss is yet to be told of, the game after that one is given up as well: it may be the one that kills
+        whoever begins it, and both are told of as one loss.
+        """
+        self.lost[tables] = True
         self._any_lost = True
-        self.game[told] += 1
+        self.game[tables] += 1
         self.decision[tables] = 0
         self.board.game[tables] = self.game[tables]
 

@@ -6,17 +6,17 @@ breaks its contract ends the run, with a sentence that names what repeats it.
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maple.arena.base import HOLD
-from maple.arena.board import Board
+from maple.arena.board import NOT_ASKED, REMEMBERED, Board
+from maple.arena.rows import Range, together
 from maple.core.errors import GameError
 from maple.core.step import Outcome
 from maple.games.external.locate import make_env
@@ -26,6 +26,7 @@ from maple.games.external.tables import SeveralSeats, SingleTable, Table, open_t
 
 __all__ = ["Host", "env_seed"]
 
+RETRY_S = 0.2  # after an env could not be made: twenty times that is far from the limit of a step
 _LOST = int(Outcome.LOST)
 _64 = (1 << 64) - 1
 
@@ -42,29 +43,6 @@ def env_seed(seed: int, deal: int, game: int) -> int:
         word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _64
         word ^= word >> 31
     return word >> 33
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """A range of tables with one seat each: what is called of their envs, and their rows."""
-
-    steps: list[Callable[[Any], Any]]
-    masks: list[Callable[[], Any]]
-    action: NDArray[np.int32]
-    reward: NDArray[np.float32]
-    score: NDArray[np.float64]
-    length: NDArray[np.int64]
-    rows: NDArray[Any]
-    mask_rows: NDArray[np.bool_] | None
-
-
-def _together(rows: Sequence[Any], like: NDArray[Any]) -> NDArray[Any]:
-    """Arrays as the rows of one, which has the type and width of `like`; raises where one of them has not."""
-    dtype = like.dtype
-    for row in rows:
-        if row.dtype is not dtype:
-            return np.array(rows, dtype)  # a number of another type is one all the same
-    return np.frombuffer(b"".join(rows), dtype).reshape(len(rows), like.shape[1])
 
 
 class Host:
@@ -106,13 +84,18 @@ class Host:
         self._observation = None if self.plan.layout.is_bytes else self.plan.layout.observation_of(board.view)
         self._figures = tuple(board.ended[name] for name in ("how", "hands", "length", "reward", "score"))
         self._ended: set[int] = set()  # tables whose record in `ended` is of the last play
+        board.plays[tables] = 0
+        self._plays: dict[int, int] = {}  # of each range, by its first table
+        self._under_way = 0  # the first table of the range that is being played
 
     def begin(self, lo: int, hi: int) -> bool:
         """Begin the first game at tables [lo, hi); whether one was lost already."""
         self._board.how[lo:hi] = Outcome.PLAYING
+        self._under_way, self._plays[lo] = lo, 0
         for table in range(lo, hi):
             self._begin(table)
         self._length[lo:hi] = 0
+        self._check_finite(lo, hi)
         return bool(self._ended)
 
     def play(self, lo: int, hi: int) -> bool:
@@ -123,11 +106,22 @@ class Host:
         if self._ended:
             self._board.how[lo:hi] = 0
             self._ended.difference_update(range(lo, hi))
+        self._remember(lo, hi)
         if self._board.seats == 1:
             return self._play_single(lo, hi)
         any_ended = self._play_several(lo, hi)
         self._check_finite(lo, hi)
         return any_ended
+
+    def _remember(self, lo: int, hi: int) -> None:
+        """Note the actions on the board, once for all tables and before any is played, for whoever tells of a loss."""
+        board, plays = self._board, self._plays[lo]
+        past = board.past[plays % REMEMBERED, lo:hi]
+        past[:] = board.action[lo:hi]
+        if board.seats > 1:
+            past[~board.waiting[lo:hi]] = NOT_ASKED
+        self._under_way, self._plays[lo] = lo, plays + 1
+        board.plays[lo] = plays + 1
 
     def _play_single(self, lo: int, hi: int) -> bool:
         """One seat a table: all that can wait until the batch is played does, for a step has about a microsecond."""
@@ -180,10 +174,10 @@ class Host:
             at[0] = table
             yield action
 
-    def _range(self, lo: int, hi: int) -> _Range:
+    def _range(self, lo: int, hi: int) -> Range:
         if (lo, hi) not in self._ranges:
             singles, board = [self._singles[table] for table in range(lo, hi)], self._board
-            self._ranges[lo, hi] = _Range(
+            self._ranges[lo, hi] = Range(
                 [one.step for one in singles],
                 [one.masks for one in singles],
                 board.action[lo:hi, 0],
@@ -195,24 +189,24 @@ class Host:
             )
         return self._ranges[lo, hi]
 
-    def _write_together(self, own: _Range, lo: int, seen: list[Any], infos: list[Any], over: set[int]) -> bool:
+    def _write_together(self, own: Range, lo: int, seen: list[Any], infos: list[Any], over: set[int]) -> bool:
         """Write all rows at once, a third of what it costs one by one; False where something is not as it should be."""
         try:
             for table in over:  # their next games began, and are written already
                 seen[table - lo] = own.rows[table - lo].copy()
-            own.rows[:] = rows = _together(seen, own.rows)
+            own.rows[:] = rows = together(seen, own.rows)
             if self._observation is not None and not isfinite(np.vdot(rows, rows)):
                 return False
             if own.mask_rows is None:
                 return True
-            own.mask_rows[:] = masks = _together(self._masks_of(own, lo, infos, over), own.mask_rows)
+            own.mask_rows[:] = masks = together(self._masks_of(own, lo, infos, over), own.mask_rows)
             if bytes(masks.shape[1]) not in masks.tobytes():
                 return True  # no row can be all zeros
             return 0 not in np.logical_or.reduce(masks, axis=1).tobytes()
         except FAILURES:  # whatever it was, the slow way meets it again and knows whose it is
             return False
 
-    def _masks_of(self, own: _Range, lo: int, infos: list[Any], over: set[int]) -> list[Any]:
+    def _masks_of(self, own: Range, lo: int, infos: list[Any], over: set[int]) -> list[Any]:
         if self.plan.mask_from != "info":
             return [mask() for mask in own.masks]
         assert own.mask_rows is not None
@@ -292,7 +286,7 @@ class Host:
         return make_env(self._name, self._arguments)
 
     def _open(self, table: int, env: Any) -> None:
-        self._ranges: dict[tuple[int, int], _Range] = {}
+        self._ranges: dict[tuple[int, int], Range] = {}
         opened = open_table(env, self.plan, self._board.place(table))
         if isinstance(opened, SingleTable):
             self._singles[table] = opened
@@ -308,6 +302,7 @@ class Host:
     def _begin(self, table: int) -> None:
         self._score[table], self._length[table] = 0.0, -1  # the end of the batch counts a step for every table
         while True:
+            self._board.since[table] = self._plays[self._under_way]
             self._at[0] = table
             try:
                 self._at_table(table).begin(self._seed_of(table))
@@ -343,16 +338,12 @@ class Host:
         self._begin(table)
 
     def _record_loss(self, table: int, trace: str) -> None:
-        """An env raised: its game is lost, a new env takes its place."""
+        """An env raised: its game is lost, a new env takes its place as soon as one can be made."""
         seed, step = self._seed_of(table), self._step_under_way(table)
-        self._tell(f"table {self._first + table} lost its game with seed {seed} at step {step}:\n{trace}")
-        self._deaths[table] += 1
-        if self._deaths[table] > self._max_deaths:
-            last = trace.strip().splitlines()[-1]
-            raise GameError(
-                f"{self._name} failed {self._deaths[table]} times at table {self._first + table} without finishing a "
-                f"game, last with reset(seed={seed}) at step {step}: {last}"
-            )
+        actions = self._board.last_actions(table, self._under_way, self.plan)
+        repeats = f"reset(seed={seed}), last actions {actions}"
+        self._tell(f"table {self._first + table} lost its game at step {step}: {repeats}\n{trace}")
+        self._count_failure(table, f"with {repeats} at step {step}", trace)
         board = self._board
         board.ended[table] = 0
         board.how[table] = _LOST
@@ -360,8 +351,26 @@ class Host:
         self._ended.add(table)
         at = self._place_of[table]
         self._close(self._envs[at])
-        self._envs[at] = self._make()
+        self._envs[at] = self._make_again(table)
         self._open(table, self._envs[at])
+
+    def _make_again(self, table: int) -> Any:
+        while True:
+            try:
+                return self._make()
+            except GameError as error:
+                self._tell(f"table {self._first + table} has no env: {error}")
+                self._count_failure(table, "while its env was made", str(error))
+                time.sleep(RETRY_S)
+
+    def _count_failure(self, table: int, when: str, trace: str) -> None:
+        self._deaths[table] += 1
+        if self._deaths[table] > self._max_deaths:
+            last = trace.strip().splitlines()[-1]
+            raise GameError(
+                f"{self._name} failed {self._deaths[table]} times at table {self._first + table} without finishing a "
+                f"game, last {when}: {last}"
+            )
 
     def _breach(self, table: int, error: ContractError, step: int) -> ContractError:
         return ContractError(

@@ -30,6 +30,7 @@ __all__ = ["Keeper", "Watch", "WorkerProcess"]
 
 START_LIMIT_S = 120.0
 FAILED_STARTS = 3  # one after the other, before it is called hopeless
+RETRY_S = 0.5  # after a failed start, so that what was short for a moment may be there again
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -55,12 +56,17 @@ class WorkerProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.commands, self.answers = self._process.stdin.fileno(), self._process.stdout.fileno()
-        self._readers = open_readers()
-        self._readers.register(self.answers)
         self._log = log
         self._reader = threading.Thread(target=self._keep_log, name=f"maple-log-{number}", daemon=True)
-        self._reader.start()
-        self._send(b"", task)
+        try:
+            self._readers = open_readers()
+            self._readers.register(self.answers)
+            self._reader.start()
+            self._send(b"", task)
+        except (OSError, RuntimeError):  # no descriptors or threads are left: nobody would ever end it
+            self._process.kill()
+            self._process.wait()
+            raise
 
     @property
     def pid(self) -> int:
@@ -95,7 +101,7 @@ class WorkerProcess:
     def last_words(self) -> str:
         """The sentence that comes after FATAL."""
         size = int.from_bytes(os.read(self.answers, 4), "little")
-        return os.read(self.answers, size).decode()
+        return os.read(self.answers, size).decode(errors="replace")  # it may be cut within a letter
 
     def kill(self, because: str) -> None:
         """End it at once."""
@@ -110,7 +116,8 @@ class WorkerProcess:
         if self.ended_because:
             return self.ended_because
         if code < 0:
-            return f"died by {signal.Signals(-code).name}"
+            named = {one.value: one.name for one in signal.Signals}  # real-time signals have no names
+            return f"died by {named.get(-code, f'signal {-code}')}"
         return f"ended with exit code {code}"
 
     def close(self, grace_s: float = 2.0) -> None:
@@ -151,7 +158,9 @@ class Keeper:
         self._ready: list[WorkerProcess] = []
         self._starting: list[WorkerProcess] = []
         self._error: Exception | None = None
-        self._failures, self._number = 0, 0
+        self._any_started = False
+        self._broken: Exception | None = None  # what ended the thread
+        self._failures, self._number, self._start_at = 0, 0, 0.0
         self.starts = 0
         self._closing = False
         self._change = threading.Condition()
@@ -180,6 +189,11 @@ class Keeper:
             self._wanted = self._spares
             return taken
 
+    def check(self) -> None:
+        """Raise what ended the thread, if something did: nobody watches for hanging processes any more."""
+        if self._broken is not None:
+            raise self._broken
+
     def close(self) -> None:
         """End the thread and all that stands by."""
         with self._change:
@@ -192,8 +206,12 @@ class Keeper:
 
     def _live(self) -> None:
         with spans.span("watch_processes"):
-            while not self._closing:
-                self._attend()
+            while not self._closing and self._broken is None:
+                try:
+                    self._attend()
+                except Exception as error:  # the thread's top: whoever waits for it has to hear of it
+                    self._broken = error
+                    self._give_up(error)
                 with spans.span(spans.IDLE), self._change:
                     if not self._closing:
                         self._change.wait(0.01 if self._starting else 0.1)
@@ -204,12 +222,32 @@ class Keeper:
             missing = self._wanted - len(self._ready) - len(self._starting)
         if self._error is None:
             for _ in range(missing):
-                self._number += 1
-                self.starts += 1
-                spans.count("process_starts")
-                self._starting.append(self._start(self._number))
+                if time.monotonic() >= self._start_at:
+                    self._start_one()
             self._look_after_starting()
         self._watch()
+
+    def _start_one(self) -> None:
+        self._number += 1
+        try:
+            self._starting.append(self._start(self._number))
+        except (OSError, RuntimeError) as error:  # no memory, no descriptors, no threads are left
+            need = "free memory, raise the limits of open files and processes, or play with fewer workers"
+            self._note_failure(ConfigError(f"no process can be started for the envs: {error}; {need}"))
+            return
+        self.starts += 1
+        spans.count("process_starts")
+
+    def _note_failure(self, error: Exception) -> None:
+        self._failures += 1
+        self._start_at = time.monotonic() + RETRY_S
+        if self._failures >= FAILED_STARTS:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        with self._change:
+            self._error = self._error or error
+            self._change.notify_all()
 
     def _look_after_starting(self) -> None:
         for process in list(self._starting):
@@ -218,17 +256,15 @@ class Keeper:
                     process.kill("did not start in time")
                 if not process.is_ready():
                     continue
-                self._failures = 0
+                self._failures, self._any_started = 0, True
                 with self._change:
                     self._ready.append(process)
                     self._change.notify_all()
             except (GameError, ConfigError) as error:
                 process.close()
-                self._failures += 1
-                if self._failures >= FAILED_STARTS or isinstance(error, GameError):
-                    with self._change:
-                        self._error = error
-                        self._change.notify_all()
+                self._note_failure(error)
+                if isinstance(error, GameError) and not self._any_started:  # an env that can never be made
+                    self._give_up(error)
             self._starting.remove(process)
 
 
@@ -252,8 +288,8 @@ class Watch:
 
 
 def _resident_mb(pid: int) -> float:
-    """The memory that a process holds, or 0 when it is gone."""
+    """The memory that a process holds, or 0 when it is gone or its figures are not for us."""
     try:
         return float(psutil.Process(pid).memory_info().rss / 2**20)
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
         return 0.0

@@ -34,7 +34,8 @@ def _aside(call: Callable[P, Answer], *about: P.args, **named: P.kwargs) -> Answ
 class SerialArena:
     """Tables of an external game, played one after the other. An env that ends the process or hangs is not survived.
 
-    `host` has the envs ready, if somebody made them ahead; `at`, of one number, is told which table is being played.
+    `host` has the envs ready, if somebody made them ahead; `at`, of one number, is told which table is being played;
+    `memory`, of Board.size() bytes, is where somebody else reads along.
     """
 
     def __init__(
@@ -49,10 +50,12 @@ class SerialArena:
         log: Callable[[str], None] = lambda _: None,
         host: Host | None = None,
         at: Any = None,
+        memory: Any = None,
     ) -> None:
         self.spec: GameSpec = game.spec
         self.tables = tables
-        self._board = Board(bytearray(Board.size(game.spec, tables, 1)), game.spec, tables, 1)
+        room = bytearray(Board.size(game.spec, tables, 1)) if memory is None else memory
+        self._board = Board(room, game.spec, tables, 1)
         self._ledger = Ledger(self._board, game.spec, game.plan, first_table)
         arguments = game.settings.model_dump()
         self._host = host or _aside(Host, game.spec.name, arguments, tables, seed, max_deaths, log)

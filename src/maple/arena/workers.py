@@ -20,7 +20,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from maple.arena.base import HOLD
 from maple.arena.board import AT, COMMANDS, DONE, LINE, PLAYED, Board, Ledger
 from maple.arena.child import FATAL
 from maple.arena.host import env_seed
@@ -41,7 +40,6 @@ __all__ = ["Parts", "WorkerArena"]
 Parts = Literal["whole", "halves", "workers"]
 
 GRACE_S = 0.25  # how long a Step waits for the last workers once the first is ready
-REMEMBERED = 32  # actions of each table that are reported when its worker dies
 
 
 class WorkerArena:
@@ -67,6 +65,7 @@ class WorkerArena:
         if workers > tables:
             raise ConfigError(f"{workers} workers cannot share {tables} tables; give at most as many workers as tables")
         self.spec: GameSpec = game.spec
+        self._plan = game.plan
         self.tables, self.workers = tables, workers
         self._seed, self._per_deal, self._first = seed, tables_per_deal, first_table
         self._watch, self._max_deaths = Watch(step_limit_s, memory_mb), max_deaths
@@ -97,8 +96,6 @@ class WorkerArena:
         self.lost_workers = 0
         self._died_at: dict[int, float] = {}
         self.replaced_s: list[float] = []  # from each death until its tables had their next decisions
-        self._past = np.zeros((REMEMBERED, tables, game.spec.seats), np.int32)
-        self._sent = [0] * len(self._crew)
         self._patience = Patience()
         self._row_bytes = 8 * game.spec.view + 8  # of a decision in shared memory: what is seen, reward, action
         self._task = self._describe_task(game)
@@ -164,9 +161,6 @@ class WorkerArena:
         """Have the part of the last Step played on."""
         part = self._turn
         self._ledger.answer(action)
-        lo, hi = self._bounds[part]
-        self._past[self._sent[part] % REMEMBERED, lo:hi] = self._board.action[lo:hi]
-        self._sent[part] += 1
         code, control, given = bytes([part]), self._control, self._given
         for number in self._answering:
             process = self._process[number]
@@ -223,6 +217,7 @@ class WorkerArena:
         own = [part for part, crew in enumerate(self._crew) if number in crew]
         self._given[number] = len(own)  # each part's beginning counts as a command
         self._board.control[number, COMMANDS] = len(own)
+        self._board.control[number, AT] = self._tables[number][0]
         for ticket, part in enumerate(own, 1):
             self._ticket[part][number] = ticket
             self._pending[part].add(number)
@@ -290,6 +285,7 @@ class WorkerArena:
         """Take the answers that have come, or come within a moment; fill places that are free."""
         for descriptor in self._readers.ready(wait_s):
             self._collect(self._at_descriptor[descriptor])
+        self._keeper.check()
         if None in self._process:
             self._fill()
 
@@ -348,12 +344,9 @@ class WorkerArena:
         at = int(self._board.control[number, AT])
         game = int(self._board.game[at])
         seed = env_seed(self._seed, (self._first + at) // self._per_deal, game)
-        part = next(n for n, (lo, hi) in enumerate(self._bounds) if lo <= at < hi)
-        sent, made = self._sent[part], int(self._ledger.decision[at].max())
-        count = min(made, sent, REMEMBERED)
-        actions = [self._past[k % REMEMBERED, at].tolist() for k in range(sent - count, sent)]
-        plain = [row[0] for row in actions] if self.spec.seats == 1 else [row for row in actions if HOLD not in row]
-        return f"at table {self._first + at}, game {game}: reset(seed={seed}), last actions {plain}"
+        first = next(lo for lo, hi in self._ranges[number] if lo <= at < hi)
+        actions = self._board.last_actions(at, first, self._plan)
+        return f"at table {self._first + at}, game {game}: reset(seed={seed}), last actions {actions}"
 
     def _note_finished(self, ended: Ended) -> None:
         told = ended.table[ended.outcome != Outcome.LOST] - self._first

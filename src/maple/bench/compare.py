@@ -10,9 +10,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from maple.arena.choose import evaluation_arena
 from maple.bench.gate import Evidence, Limits, Paired, Verdict, decide, paired_difference, seed_interval
 from maple.bench.measure import machine
 from maple.bench.side import SideProcess
@@ -224,6 +226,7 @@ def _train(sides: Sides, found: Comparison, title: str, tell: Callable[[str], No
 def _play(sides: Sides, config: Config, found: Comparison) -> None:
     """Matches on the same deals: against each other and against bots; where nobody sits opposite, each by itself."""
     game, seed = make_game(config.name, config.game), GAMES_SEED + len(found.evidence.duels)
+    envs = partial(evaluation_arena, limits=config.workers)
     with tempfile.TemporaryDirectory(prefix="maple-compare-") as folder, Team(available_cores()) as team:
         agents = {
             name: load_agent(side.ask("save", folder=str(Path(folder) / name))["path"], None, team)
@@ -231,7 +234,7 @@ def _play(sides: Sides, config: Config, found: Comparison) -> None:
         }
 
         def match(player: Player, others: list[Player]) -> Result:
-            return evaluate(game, player, others, found.plan.hands, seed, team)
+            return evaluate(game, player, others, found.plan.hands, seed, team, envs=envs)
 
         if game.spec.seats == 1:
             alone = {name: match(agent, []) for name, agent in agents.items()}

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -66,12 +67,14 @@ class _Side:
 
     def look(self, against: str, hands: int, seed: int) -> dict[str, Any]:
         """Play a few hands; its time is not the training's."""
+        from maple.arena.choose import evaluation_arena
         from maple.training.evaluate import bot_player, evaluate, greedy_player
 
         team, seats = self.side.team, self.game.spec.seats
         others = [bot_player(self.game, against, team)] * (seats - 1)
         player = greedy_player(self.side.trainer.learner.policy)
-        return {"figures": evaluate(self.game, player, others, hands, seed, team).figures}
+        envs = partial(evaluation_arena, limits=self.config.workers)
+        return {"figures": evaluate(self.game, player, others, hands, seed, team, envs=envs).figures}
 
     def save(self, folder: str) -> dict[str, Any]:
         """The network as a checkpoint that load_agent() takes."""

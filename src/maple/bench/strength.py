@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
+from maple.arena.choose import evaluation_arena
 from maple.bench.measure import machine
 from maple.core.config import Config
 from maple.core.cores import available_cores
@@ -51,6 +53,7 @@ def bench_strength(
         trainer.clock = clock
         others = [bot_player(game, against, team)] * (game.spec.seats - 1)
         player = greedy_player(trainer.learner.policy)
+        envs = partial(evaluation_arena, limits=config.workers)
         next_look = look_every_s
 
         def look(update: Update) -> bool:
@@ -58,7 +61,7 @@ def bench_strength(
             if update.counters.elapsed_s < next_look:
                 return True
             next_look = update.counters.elapsed_s + look_every_s
-            result = clock.pause(lambda: evaluate(game, player, others, hands, 1, team))
+            result = clock.pause(lambda: evaluate(game, player, others, hands, 1, team, envs=envs))
             reached = result.figures[game.spec.metric.name]
             curve.append({"seconds": update.counters.elapsed_s, "steps": update.counters.steps, **result.figures})
             tell(f"{update.counters.elapsed_s:.1f} s: {reached:+.2f} {game.spec.metric.name}")

@@ -26,6 +26,7 @@ from maple.bench.train import PAIRS, bench_train
 from maple.core.config import Config
 from maple.core.sources import load_config
 from maple.games import entry, make_game
+from maple.games.bridged import Bridged
 from maple.games.external.game import ExternalGame
 
 __all__ = ["SUITES", "run_suites"]
@@ -75,6 +76,11 @@ def _loop_of_one(config: Config) -> Callable[[float], float]:
     return slice_of
 
 
+def is_native(config: Config) -> bool:
+    """Whether kernels play the game here, which is what one can play by itself and give to a peer as an env."""
+    return not isinstance(make_game(config.name, config.game), ExternalGame | Bridged)
+
+
 def games_suite(config: Config, threads: int, seconds: float) -> dict[str, Any]:
     """The game alone with observation and mask, beside a Gymnasium env of it in a Python loop."""
     side, one = GameSide(config.name, config.game, threads, TABLES, False, config.seed), _loop_of_one(config)
@@ -115,7 +121,7 @@ def training_suite(config: Config, threads: int, seconds: float) -> dict[str, An
     same = load_config(config.name, "sb3", SAME_RECIPE, entry(config.name).defaults, {"seed": config.seed})
     same = same.model_copy(update={"game": config.game, "threads": threads, "tables": config.tables})
     make_peer = None
-    if find_spec("sb3_contrib") is not None:
+    if is_native(config) and find_spec("sb3_contrib") is not None:
         from maple.bench.peers.sb3 import Sb3Side
 
         make_peer = partial(Sb3Side, config.name, config.game, config.seed)
@@ -172,9 +178,14 @@ SUITES: dict[str, Callable[[Config, int, float], dict[str, Any]]] = {
 def run_suites(
     names: list[str], config: Config, threads: int, seconds: float, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Run suites one after the other, about `seconds` each."""
-    rows = []
+    """Run suites one after the other, about `seconds` each; those that a game has nothing for are left out."""
+    rows, left_out = [], {}
     for name in names:
+        if name == "games" and not is_native(config):
+            left_out[name] = f"{config.name} has no kernels to be played alone; the suite arenas measures envs"
+            tell(f"suite {name} is left out: {left_out[name]}")
+            continue
         tell(f"suite {name}, about {seconds:g} s")
         rows.append(SUITES[name](config, threads, seconds))
-    return {"game": config.name, "rows": rows, "threads": threads, "seed": config.seed, "machine": machine()}
+    about = {"game": config.name, "rows": rows, "left_out": left_out, "threads": threads}
+    return {**about, "seed": config.seed, "machine": machine()}

@@ -20,6 +20,7 @@ from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Game
 from maple.training.build import build_trainer
+from maple.training.fleet.fleet import Fleet
 from maple.training.loop import Trainer, Update
 
 __all__ = ["MapleSide", "Side", "bench_train"]
@@ -84,6 +85,8 @@ class MapleSide:
             return time.perf_counter() - began < seconds
 
         self.trainer.run(go_on)
+        if isinstance(self.trainer.arena, Fleet):
+            self.trainer.arena.settle()  # what was asked for ahead is played in this slice's time, not in the next
         wall, done = time.perf_counter() - began, self.trainer.counters.steps - steps
         self.wall_s, self.cpu_s = self.wall_s + wall, self.cpu_s + self._worked_s() - cpu
         self.steps += done

@@ -87,7 +87,7 @@ class Space:
         """What there is to choose for a run; envs and battles are heavier than tables of kernels."""
         game = make_game(config.name, config.game)
         if isinstance(game, ExternalGame):
-            space = cls(cores, (8, 32, 128), 2, 512, with_workers=True)
+            space = cls(cores, (8, 32, 128), 2, 512, with_workers=not config.actors.count)  # actors play by themselves
         elif isinstance(game, Bridged):
             space = cls(cores, (16, 32, 64), 4, 256)
         else:
@@ -174,8 +174,12 @@ def race(
     around: Callable[[Setting], list[Setting]],
     left: Callable[[], float],
     tell: Callable[[list[Tried]], None],
+    drop: Callable[[Setting], None] = lambda _: None,
 ) -> list[Tried]:
-    """Measure until `left()`, a share of the budget that falls from 1 to 0, is used up; the best comes first."""
+    """Measure until `left()`, a share of the budget that falls from 1 to 0, is used up; the best comes first.
+
+    `drop` is told of what falls behind, which never comes back.
+    """
     tried = {setting: Tried(setting) for setting in grid}
     number, rounds_alone = 0, 0
     while left() > 0:
@@ -189,6 +193,8 @@ def race(
         for row in racing:
             slow = KEEP if len(row.speeds) < MIN_SLICES else CLOSE
             row.racing = row is leader or len(row.speeds) < 2 or row.ratio_to(leader) >= slow
+            if not row.racing:
+                drop(row.setting)
         for setting in around(leader.setting) if number > 0 and left() > 0.2 else []:
             tried.setdefault(setting, Tried(setting))
         number += 1
@@ -211,7 +217,7 @@ class Slices:
     def __init__(self, config: Config, slice_s: float) -> None:
         self._config, self._slice_s = config, slice_s
         self._sides: dict[Setting, MapleSide] = {}
-        self._open = ExitStack()
+        self._open: dict[Setting, ExitStack] = {}  # what ends each of them
         self._pace = 0.0  # decisions that the first setting learned from in a slice
 
     def __call__(self, setting: Setting) -> float:
@@ -221,22 +227,29 @@ class Slices:
                 with MapleSide(self._brief(setting)) as probe:
                     probe.slice(0.0)
                     self._pace = probe.slice(0.0) * self._slice_s
-            side = self._open.enter_context(MapleSide(self._brief(setting)))
-            self._sides[setting] = side
+            self._open[setting] = ExitStack()
+            self._sides[setting] = side = self._open[setting].enter_context(MapleSide(self._brief(setting)))
             side.slice(0.0)  # one update as warm-up
         return side.slice(self._slice_s)
 
     def _brief(self, setting: Setting) -> Config:
-        """A run with updates that about fit a slice, and are no longer than they would be."""
+        """A run with updates that about fit a slice, and are no longer than they would be; nobody stands by."""
         config = setting.of(self._config)
         recipe = config.recipe
         decisions = max(int(self._pace), FEW_MINIBATCHES * recipe.minibatch, setting.tables)
         changed = recipe.model_copy(update={"horizon": min(recipe.horizon, decisions)})
-        return config.model_copy(update={config.algo: changed})
+        workers = config.workers.model_copy(update={"spares": 0})
+        return config.model_copy(update={config.algo: changed, "workers": workers})
+
+    def drop(self, setting: Setting) -> None:
+        """End the threads and processes of a setting: idle ones hold memory, and share the cores with the others."""
+        del self._sides[setting]
+        self._open.pop(setting).close()
 
     def close(self) -> None:
         """End all threads and workers."""
-        self._open.close()
+        for setting in list(self._sides):
+            self.drop(setting)
 
 
 def tune(
@@ -255,6 +268,7 @@ def tune(
             space.around,
             lambda: 1 - (clock() - began) / seconds,
             tell,
+            measure.drop,
         )
     finally:
         measure.close()

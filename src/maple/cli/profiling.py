@@ -14,8 +14,7 @@ from maple.cli.output import notes, warn
 from maple.cli.profile import profiles_of, save_profile
 from maple.core.config import Config, DqnConfig
 from maple.core.errors import RunError
-from maple.games import make_game
-from maple.games.external.game import ExternalGame
+from maple.games import is_external
 from maple.perf import Profiler, ShortLine
 from maple.perf.spans import IDLE, span
 from maple.runs.store import RunFolder
@@ -118,7 +117,7 @@ def _facts(run: RunFolder, last: Progress) -> dict[str, Any]:
     now = {"steps": last.steps, "updates": last.updates, "games": last.games}
     counts = {name: count - last.before[name] for name, count in now.items()}
     facts = {"game": config.name, "algo": config.algo, "tables": config.tables, "threads": config.threads}
-    if isinstance(make_game(config.name, config.game), ExternalGame):
+    if is_external(config.name):
         facts |= {"actors": config.actors.count} if config.actors.count else {"workers": config.workers.count}
     recipe = config.recipe
     if isinstance(recipe, DqnConfig):

@@ -339,6 +339,8 @@ class Faulty(Walk):
                 return np.zeros(3, np.float32), *found[1:]
             case "nan":
                 return found[0], float("nan"), *found[2:]
+            case "nan at the end":
+                return found[0] * np.nan, 0.0, False, True, {}
             case "nan observation":
                 return found[0] * np.nan, 0.0, False, False, {}
         return found

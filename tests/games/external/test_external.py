@@ -219,6 +219,7 @@ def test_what_cannot_be_played_gets_a_sentence(name: str, arguments: dict[str, A
         ("shape", "gave an observation of shape (3,) instead of the declared (7,)"),
         ("nan", "gave the reward nan"),
         ("nan observation", "gave an observation that is not finite"),
+        ("nan at the end", "gave an observation that is not finite"),
         ("no action", "left no action open"),
     ],
 )
@@ -230,6 +231,16 @@ def test_a_broken_contract_names_the_step_and_the_seed(fault: str, sentence: str
     assert f"Faulty {sentence} at step 2 after reset(seed=" in told
     seed = int(re.findall(r"seed=(\d+)", told)[0])
     assert seed % 2 == 0  # the seed of a game that fails
+
+
+def test_a_first_observation_that_is_not_finite_is_told_at_once() -> None:
+    game = make_game("tests.games.external.failing_envs:Stumble", {"fault": "nan", "every": 1})
+    assert isinstance(game, ExternalGame)
+    with (
+        SerialArena(game, 4, seed=1) as arena,
+        pytest.raises(GameError, match=r"not finite at step 0 after reset\(seed=\d+\)"),
+    ):
+        arena.recv()
 
 
 def test_an_exception_loses_its_own_table_alone() -> None:

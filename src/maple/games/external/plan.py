@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import gymnasium
@@ -77,11 +77,18 @@ class Plan:
     layout: RowLayout
     energy: float  # what the squares of a typical observation add up to
     entities: tuple[EntityGroup, ...] = ()  # that it says its observations show
+    # what the env is given for each index of a seat's actions; None where that is the index itself
+    choices: tuple[list[Any] | None, ...] = field(default=(), compare=False)
 
     @property
     def seats(self) -> int:
         """How many play."""
         return len(self.agents)
+
+    def choice(self, seat: int, action: int) -> Any:
+        """What the env is given for a seat's action, in plain numbers."""
+        choices = self.choices[seat]
+        return action if choices is None else np.asarray(choices[action]).tolist()
 
 
 def examine(env: Any, name: str) -> Plan:
@@ -99,7 +106,8 @@ def examine(env: Any, name: str) -> Plan:
     if not agents:
         raise GameError(f"{name} has no possible_agents; list everybody who may ever play")
     shapes = [shape_of(observed, name) for observed, _ in pairs]
-    counts = [actions_of(acted, name).count for _, acted in pairs]
+    actions = [actions_of(acted, name) for _, acted in pairs]
+    counts = [each.count for each in actions]
     mask_from = _mask_source(env, kind, pairs[0][0], name)
     alike = len(set(counts)) == 1
     layout = RowLayout(
@@ -110,7 +118,8 @@ def examine(env: Any, name: str) -> Plan:
     )
     energy = max(shape.energy for shape in shapes)
     entities = entities_of(env, layout.observation, layout.actions, name)
-    return Plan(name, kind, agents, mask_from, layout, energy, entities)
+    choices = tuple(each.choices for each in actions)
+    return Plan(name, kind, agents, mask_from, layout, energy, entities, choices)
 
 
 def _declared(env: Any, kind: Kind, name: str) -> tuple[tuple[Any, ...], list[tuple[Any, Any]]]:

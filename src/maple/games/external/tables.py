@@ -79,6 +79,7 @@ class _Seat:
             mask[: actions.count] = True
         self.write_mask = bind_mask(actions, mask) if plan.mask_from != "nowhere" else None
         self._last_mask = last_mask if plan.layout.masked else None
+        self._last_numbers = None if plan.layout.is_bytes else plan.layout.observation_of(views[1])
         self._last_flag = plan.layout.flag_of(place.last_view)[seat : seat + 1]
         plan.layout.flag_of(place.view)[seat] = 1
 
@@ -106,6 +107,8 @@ class _Seat:
     def see_last(self, observation: Any) -> None:
         """Write what the seat saw when it was cut off; every action counts as open there, none will be taken."""
         self.observe_last(observation)
+        if self._last_numbers is not None and not np.isfinite(self._last_numbers).all():
+            raise ContractError("gave an observation that is not finite")
         if self._last_mask is not None:
             self._last_mask[:] = True
         self._last_flag[0] = 1

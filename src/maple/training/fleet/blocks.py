@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from maple.arena.board import Board
 from maple.core.errors import MapleError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Outcome
@@ -28,7 +29,7 @@ GIVEN, DONE, ROUNDS, AT, STOP = range(5)
 LINE = 8  # columns: a cache line
 _ALIGN = 64
 _TRUNCATED = int(Outcome.TRUNCATED)
-_COMMON = ("control", "version", "weights", "number", "played_with", "rounds")
+_COMMON = ("control", "boards", "version", "weights", "number", "played_with", "rounds")
 _ABOUT = ("table", "seat", "reward", "view")
 _CHOICE = ("action", "log_prob", "value", "explored", "state")
 _ENDED = ("table", "game", "outcome", "reward", "figures")
@@ -39,6 +40,7 @@ class Sizes:
     """The sizes of everything in that memory."""
 
     actors: int
+    tables: int  # of an actor, at most
     kept: int  # versions and blocks that are there at a time
     weights: int
     rows: int  # of a block, at most
@@ -73,6 +75,7 @@ def _shapes(spec: GameSpec, f: Sizes) -> dict[str, tuple[tuple[int, ...], Any]]:
     row, ended, signals, seats = (*block, f.rows), (*block, f.ended), len(spec.signals), spec.seats
     return {
         "control": ((f.actors, LINE), np.int64),
+        "boards": ((f.actors, Board.size(spec, f.tables, 1)), np.uint8),
         "version": ((f.kept,), np.int64),
         "weights": ((f.kept, f.weights), np.float32),
         "number": (block, np.int64),
@@ -114,6 +117,11 @@ class Blocks:
             self._arrays[name] = np.frombuffer(buffer, dtype, count, begin).reshape(shape)
             begin += _bytes(shape, dtype)
         self.control: NDArray[np.int64] = self._arrays["control"]
+
+    def board_of(self, actor: int) -> NDArray[np.uint8]:
+        """Where an actor's tables lie, of which somebody has to tell when it dies."""
+        board: NDArray[np.uint8] = self._arrays["boards"][actor]
+        return board
 
     @staticmethod
     def size(spec: GameSpec, sizes: Sizes) -> int:
@@ -174,16 +182,6 @@ class Blocks:
         count = int(block["round"][: self._arrays["rounds"][at], 0].sum()) if begun else 0
         finished = int((block["ended_outcome"][:count] != Outcome.LOST).sum())
         return block["ended_table"][:count], block["ended_game"][:count], finished
-
-    def last_actions(self, actor: int, number: int, table: int) -> list[int]:
-        """The learner's actions at a table in a block so far, since a game last ended there."""
-        actions = list[int]()
-        if self._arrays["number"][actor, number % self._sizes.kept] != number:
-            return actions
-        for played in self.rounds(actor, number):
-            actions = [] if (played.ended.table == table).any() else actions
-            actions += played.choice.action[played.table == table].tolist()
-        return actions
 
     def _place(self, actor: int, number: int) -> tuple[int, int]:
         at = (actor, number % self._sizes.kept)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maple.arena.board import Board
 from maple.arena.child import FATAL
 from maple.arena.host import env_seed
 from maple.arena.memory import SharedBlock
@@ -38,7 +39,6 @@ from maple.training.seating import OpponentMix
 __all__ = ["Fleet"]
 
 LOOK_S = 0.05
-REMEMBERED = 32  # actions that are reported when an actor dies
 
 
 class Fleet:
@@ -53,6 +53,7 @@ class Fleet:
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.spec: GameSpec = game.spec
+        self._plan = game.plan
         self.tables, self.lag = tables, 0.0
         self._actors, self._ahead = min(config.actors.count, tables), config.actors.lag
         self._config, self._log = config, log
@@ -90,6 +91,7 @@ class Fleet:
         horizon = max(self._horizon(actor) for actor in range(self._actors))
         return Sizes(
             actors=self._actors,
+            tables=tables,
             kept=self._ahead + 1,
             weights=sum(weight.numel() for weight in net.state_dict().values()),
             rows=horizon + tables * seats,
@@ -196,6 +198,8 @@ class Fleet:
         self._at_descriptor[process.answers] = actor
         lo, hi = self._cuts[actor : actor + 2]
         games = self._reached[lo:hi].tolist() if lost else None
+        if lost:
+            self._reached[lo:hi] += 1  # these begin now, and one of them may kill whoever begins it
         horizon = self._horizon(actor)
         process.take({"number": actor, "tables": [lo, hi], "horizon": horizon, "lost": games})
         process.name = f"actor {actor}"
@@ -212,6 +216,7 @@ class Fleet:
         """Take the answers that have come, or come within a moment; fill places that are free."""
         for descriptor in self._readers.ready(LOOK_S):
             self._hear(self._at_descriptor[descriptor])
+        self._keeper.check()
         free = [actor for actor, process in enumerate(self._process) if process is None]
         for actor in free:
             spare = self._keeper.spare(wanted=len(free))
@@ -238,7 +243,7 @@ class Fleet:
     def _note_games(self, actor: int) -> None:
         """Take over which games an actor has reached in the block that it is at."""
         tables, games, finished = self._blocks.games(actor, self._done[actor])
-        self._reached[tables] = games + 1
+        np.maximum.at(self._reached, tables, games + 1)  # games given up since then have higher numbers
         if finished > self._finished[actor]:
             self._deaths[actor], self._finished[actor] = 0, finished
 
@@ -261,11 +266,12 @@ class Fleet:
             )
 
     def _what_repeats(self, actor: int) -> str:
-        """The seed of the game that an actor was at, and the learner's last actions there."""
-        at = self._cuts[actor] + int(self._blocks.control[actor, AT])
-        game = int(self._reached[at])
-        seed, actions = env_seed(self._config.seed, at, game), self._blocks.last_actions(actor, self._done[actor], at)
-        return f"at table {at}, game {game}: reset(seed={seed}), last actions {actions[-REMEMBERED:]}"
+        """The seed of the game that an actor was at, and the last actions there."""
+        at, (lo, hi) = int(self._blocks.control[actor, AT]), self._cuts[actor : actor + 2]
+        board = Board(self._blocks.board_of(actor).data, self.spec, hi - lo, 1)
+        game = int(board.game[at])
+        seed, actions = env_seed(self._config.seed, lo + at, game), board.last_actions(at, 0, self._plan)
+        return f"at table {lo + at}, game {game}: reset(seed={seed}), last actions {actions}"
 
     def _look_after(self) -> None:
         """Look after all actors; the keeper's thread calls this a few times a second."""

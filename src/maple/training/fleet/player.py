@@ -66,10 +66,9 @@ class Player:
         self._number, (lo, hi) = slot["number"], slot["tables"]
         self._blocks = Blocks(buffer, self._game.spec, self._sizes)
         self._control = self._blocks.control[self._number]
-        at = self._control[AT : AT + 1].data
-        self._arena = SerialArena(
-            self._game, hi - lo, self._config.seed, first_table=lo, log=self._log, host=self._host, at=at
-        )
+        at, memory = self._control[AT : AT + 1].data, self._blocks.board_of(self._number).data
+        known = {"host": self._host, "at": at, "memory": memory}
+        self._arena = SerialArena(self._game, hi - lo, self._config.seed, first_table=lo, log=self._log, **known)
         self._horizon = slot["horizon"]
         tables = np.arange(lo, hi, dtype=np.int32)
         self._seating.seat(tables, np.zeros(hi - lo, np.int64), self._league.shares)
