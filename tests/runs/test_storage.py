@@ -14,7 +14,7 @@ import pytest
 
 from maple.core.errors import ConfigError, RunError
 from maple.runs.place import Place, open_place
-from maple.runs.storage import Mirror, bring_run, fetch_run, stored_settings
+from maple.runs.storage import HURRIED_S, LEAVE_S, Mirror, bring_run, fetch_run, mirrored, stored_settings
 from tests.runs.mirroring import begin_mirror, save_checkpoint, wait_until
 
 
@@ -360,3 +360,21 @@ def test_bad_addresses_get_a_sentence(address: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence) as caught:
         open_place(address)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("hurried", [True, False])
+def test_a_machine_that_is_taken_away_waits_less_for_the_copies(
+    hurried: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    close = Mirror.close
+
+    def noted(self: Mirror, timeout_s: float) -> bool:
+        waited.append(timeout_s)
+        return close(self, timeout_s)
+
+    monkeypatch.setattr(Mirror, "close", noted)
+    (tmp_path / "run").mkdir()
+    with mirrored(tmp_path / "run", f"file://{tmp_path}/there", print, print, lambda: hurried):
+        pass
+    assert waited == [HURRIED_S if hurried else LEAVE_S]

@@ -100,7 +100,8 @@ def sit(config: Config, folder: RunFolder, company: Company, interruptions: Inte
     messages = Messages(make_notifier(company.addresses, warn), folder.name, company.addresses)
     try:
         note = partial(notes.print, soft_wrap=True, markup=False)
-        with folder.locked(), mirrored(folder.path, config.storage, warn, note) as copy_soon:
+        mirror = mirrored(folder.path, config.storage, warn, note, lambda: interruptions.preempted)
+        with folder.locked(), mirror as copy_soon:
             donor = _begin(config, folder, company)
             compile_s = compile_kernels(config, company.opponents)
             how = f"({config.algo}{_study(config)})"

@@ -30,6 +30,7 @@ MILESTONES = "checkpoints/milestones"
 OUTPUT = "log.txt"  # of a detached run
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 RECORDS_EVERY_S = 60.0
+LEAVE_S, HURRIED_S = 30.0, 5.0  # for what is left to copy at the end
 LARGE = 2**20  # bytes from which on a record that grows is copied again only if it …
 WORTH_COPYING = 1.1  # … is so many times as long as its copy
 
@@ -65,7 +66,7 @@ class Mirror:
         """How many files are not copied as they are now."""
         return len(self._changed())
 
-    def close(self, timeout_s: float = 30.0) -> bool:
+    def close(self, timeout_s: float = LEAVE_S) -> bool:
         """Copy what is left, as far as that goes in this time; whether all was copied."""
         self._closing = True
         self._wake.set()
@@ -199,11 +200,16 @@ def _reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def mirrored(
-    run: Path, url: str | None, warn: Callable[[str], None], note: Callable[[str], None]
+    run: Path,
+    url: str | None,
+    warn: Callable[[str], None],
+    note: Callable[[str], None],
+    hurried: Callable[[], bool] = lambda: False,
 ) -> Iterator[Callable[[], None]]:
     """Copy the run's folder to `url`, if there is one, while it trains; gives what is to be called at a checkpoint.
 
-    A run that is there but not here, or further there than here, is brought here first.
+    A run that is there but not here, or further there than here, is brought here first. At the end what is left is
+    copied, as far as that goes within LEAVE_S; within HURRIED_S if it is `hurried`.
     """
     if url is None:
         yield lambda: None
@@ -216,7 +222,7 @@ def mirrored(
     try:
         yield mirror.changed
     finally:
-        mirror.close()
+        mirror.close(HURRIED_S if hurried() else LEAVE_S)
 
 
 def fetch_run(place: Place, run: Path, newer_than: int = -1) -> int | None:
