@@ -98,3 +98,19 @@ def test_the_script_plays_in_the_learners_place_for_so_many_steps(team: Team) ->
     assert shown[0] > 0  # carried over from the first round
     assert trainer.actor.guide is None
     assert shown[2] == 0
+
+
+def test_the_script_plays_on_at_a_share_of_the_tables(team: Team) -> None:
+    settings = ["algo=dqn", "tables=40", "steps=99999", "dqn.study=safe", "dqn.study_steps=200", "dqn.study_share=0.25"]
+    config = load_config("ofc", settings=[*settings, "opponents=self", "dqn.capacity=20000"])
+    trainer = build_trainer(config, make_game("ofc", config.game), team)
+    replay = trainer.learner.memory
+    assert isinstance(replay, Replay)
+    while trainer.counters.steps < 400:
+        trainer.round()
+    before = replay.count
+    while trainer.counters.steps < 1200:
+        trainer.round()
+    shown = replay.shown[before : replay.count]
+    assert shown.mean() == pytest.approx(0.25)
+    assert trainer.seating.guided.sum() == 10

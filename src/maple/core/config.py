@@ -93,6 +93,7 @@ class StudyConfig(Section):
 
     study: str | None = Field(None, description="an opponent in the box that is copied first; none if not set")
     study_steps: int = Field(300_000, ge=1, description="decisions of that opponent that are copied")
+    study_share: float = Field(0.0, ge=0, le=0.9, description="share of the tables where it is copied ever after")
 
 
 class PpoConfig(StudyConfig):

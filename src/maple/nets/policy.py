@@ -40,7 +40,7 @@ class Choice:
     value: NDArray[np.float32]  # (B, signals) what the seat expects to earn from here on
     explored: NDArray[np.bool_]  # (B,) chosen against the policy's own judgement
     state: NDArray[np.float32]  # (B, S) what the seat remembered before; S is 0 for those that do not
-    shown: bool = False  # whether somebody else chose, for this seat to learn from
+    shown: NDArray[np.bool_] | bool = False  # (B,) whether somebody else chose, for this seat to learn from
 
     @staticmethod
     def allocate(rows: int, values: int, state: int = 0) -> Choice:

@@ -19,6 +19,8 @@ from maple.training.seating import LEARNER, RIVAL, SNAPSHOT
 
 __all__ = ["Acted", "Actor"]
 
+GROUPS = 20  # that tables are dealt into, for a guide to play at some of them
+
 
 @dataclass(frozen=True, slots=True)
 class Acted:
@@ -39,7 +41,8 @@ class Actor:
         self.snapshots: dict[int, Net] = {}
         self.team = team
         self.memory = Memory()  # of every policy in play
-        self.guide: Bot | None = None  # plays in the learner's place, who looks on
+        self.guide: Bot | None = None  # plays in the learner's place, who looks on …
+        self.guided = 1.0  # … at this share of the tables
         self._seed = seed
 
     def act(self, step: Step, player: NDArray[np.int32] | None, greedy: bool = False) -> Acted:
@@ -84,8 +87,16 @@ class Actor:
         choice = self.policy.choose(view, keys, self._seed, greedy, self.memory)
         if self.guide is None:
             return choice
-        action = self._by_bot(self.guide, view, keys).astype(np.int16)
-        return replace(choice, action=action, explored=np.ones(len(view), np.bool_), shown=True)
+        shown = self.guides(keys.table)
+        rows, action = np.flatnonzero(shown), choice.action.copy()
+        action[rows] = self._by_bot(self.guide, view[rows], keys.take(rows))
+        return replace(choice, action=action, explored=choice.explored | shown, shown=shown)
+
+    def guides(self, table: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """At which of these tables somebody else plays in the learner's place."""
+        if self.guide is None:
+            return np.zeros(len(table), np.bool_)
+        return table % GROUPS < round(self.guided * GROUPS)
 
     def _others(self, code: int, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
         if code >= RIVAL:

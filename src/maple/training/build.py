@@ -172,17 +172,17 @@ def _check_net_fits(config: Config, game: Game) -> None:
         raise ConfigError(f"ppo.augment renames each decision by itself, for plain networks; turn it or {wanted} off")
 
 
-def _guide(config: Config, game: Game) -> tuple[Bot | None, int]:
-    """Whom the learner copies first, and for how many decisions."""
+def _guide(config: Config, game: Game) -> tuple[Bot | None, int, float]:
+    """Whom the learner copies first, for how many decisions, and at what share of the tables ever after."""
     recipe = config.recipe
     if not isinstance(recipe, StudyConfig) or recipe.study is None:
-        return None, 0
+        return None, 0, 0.0
     if recipe.study not in game.spec.opponents:
         known = nearest(recipe.study, game.spec.opponents)
         raise ConfigError(f"{config.algo}.study: {config.name} has no opponent {recipe.study!r}; {known}")
     if config.actors.count:
         raise ConfigError(f"{config.algo}.study: actors decide by themselves; leave it or actors.count out")
-    return game.bot(recipe.study), recipe.study_steps
+    return game.bot(recipe.study), recipe.study_steps, recipe.study_share
 
 
 def build_trainer(
@@ -210,7 +210,7 @@ def build_trainer(
             f"{config.name} does not describe its options; train it with --algo {algo} --set {algo}.policy=index"
         )
     _check_net_fits(config, game)
-    guide, study_steps = _guide(config, game)
+    guide, study_steps, study_share = _guide(config, game)
     tables = config.tables or AUTO_TABLES
     if rivals is None:
         rivals = find_rivals(mix.runs, folder.parent if folder else None)
@@ -241,6 +241,7 @@ def build_trainer(
         exploit=exploit,
         guide=guide,
         study_steps=study_steps,
+        study_share=study_share,
         rivals=rivals,
     )
 

@@ -113,6 +113,7 @@ class Trainer:
     exploit: Callable[[Learner, int, Callable[[], bool]], Exploiter | None]
     guide: Bot | None = None  # whom the learner studies first, for so many steps
     study_steps: int = 0
+    study_share: float = 0.0  # of the tables where the guide plays on after that
     rivals: Sequence[Rival] = ()  # agents of other runs, by their numbers as players
     clock: Callable[[], float] = time.monotonic
     counters: Counters = field(default_factory=Counters)
@@ -178,13 +179,15 @@ class Trainer:
         started = self.clock()
         with span("env_parallel_execution"):
             self.learner.begin(self.counters.updates, self.progress())
-            self.actor.guide = self.guide if self.counters.steps < self.study_steps else None
+            self.actor.guided = 1.0 if self.counters.steps < self.study_steps else self.study_share
+            self.actor.guide = self.guide if self.actor.guided else None
             games, seats = self.collect()
         played = self.clock()
         with span("update"):
             figures = self.learner.update(self.counters.updates, self.progress())
             self.learner.memory.carry()
-            figures |= self._remember() | self._lag() | ({"studied": 1.0} if self.actor.guide is not None else {})
+            studied = {"studied": self.actor.guided} if self.actor.guide is not None else {}
+            figures |= self._remember() | self._lag() | studied
         self.counters.updates += 1
         self.counters.minibatches += int(figures["minibatches"])
         return Round(figures, games, seats, played - started, self.clock() - played)
@@ -264,7 +267,7 @@ class Trainer:
         if self.counters.steps == 0:
             tables = np.arange(self.arena.tables, dtype=np.int32)
             games = np.zeros(self.arena.tables, np.int64)
-            self.seating.seat(tables, games, self.league.shares, self.actor.guide is not None)
+            self.seating.seat(tables, games, self.league.shares, self.actor.guides(tables))
 
     def _finish(self, ended: Ended, beyond: Callable[[Ended], NDArray[np.float32]]) -> Finished:
         """Close what ended games left open and seat the next ones; returns their figures and a learner's seat."""
@@ -275,7 +278,7 @@ class Trainer:
         seats = np.argmax(player == LEARNER, axis=1)
         if self.league.mix.only_learner:
             seats = learner_seat(ended.table, ended.game, self.arena.spec.seats)
-        self.seating.seat(ended.table, ended.game + 1, self.league.shares, self.actor.guide is not None)
+        self.seating.seat(ended.table, ended.game + 1, self.league.shares, self.actor.guides(ended.table))
         self.counters.games += int(whole.sum())
         self.counters.lost += len(whole) - int(whole.sum())
         return ended.figures, seats

@@ -115,7 +115,9 @@ class Seating:
         self.guided = np.zeros(tables, np.bool_)  # games in which somebody else plays in the learner's place
         self._seed = np.uint64(seed)
 
-    def seat(self, table: NDArray[np.int32], game: NDArray[np.int64], shares: Shares, guided: bool = False) -> None:
+    def seat(
+        self, table: NDArray[np.int32], game: NDArray[np.int64], shares: Shares, guided: NDArray[np.bool_]
+    ) -> None:
         """Seat the players of games that begin."""
         self.guided[table] = guided
         if len(shares.player) > 1 or shares.player[0] != LEARNER:
