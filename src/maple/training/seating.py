@@ -116,7 +116,11 @@ class Seating:
         self._seed = np.uint64(seed)
 
     def seat(
-        self, table: NDArray[np.int32], game: NDArray[np.int64], shares: Shares, guided: NDArray[np.bool_]
+        self,
+        table: NDArray[np.int32],
+        game: NDArray[np.int64],
+        shares: Shares,
+        guided: NDArray[np.bool_] | bool = False,
     ) -> None:
         """Seat the players of games that begin."""
         self.guided[table] = guided
