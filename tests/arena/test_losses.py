@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from maple.arena.serial import SerialArena
@@ -85,6 +87,25 @@ def test_what_is_reported_repeats_the_loss_whatever_the_env(name: str, fault: st
     assert again.returncode == (7 if fault == "exit" else 1), again.stderr
     assert "it fell apart" in again.stderr or fault == "exit"
     assert _repeat(name, fault, seed, actions[:-1]).returncode == 0  # the last action is the one
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no groups of processes")
+@pytest.mark.parametrize("fault", [True, False])
+def test_programs_of_envs_end_with_their_worker(fault: bool, tmp_path: Path) -> None:
+    game = make_game("tests.games.external.odd_envs:Emulated", {"folder": str(tmp_path), "fault": fault})
+    assert isinstance(game, ExternalGame)
+    by_examination = {int(path.name) for path in tmp_path.iterdir()}
+    with WorkerArena(game, 2, 0, workers=1, spares=0) as arena:
+        step = arena.recv()
+        first = {int(path.name) for path in tmp_path.iterdir()} - by_examination
+        assert len(first) == 2
+        if not fault:
+            os.kill(arena.pids[0], signal.SIGKILL)
+        arena.send(step.mask.argmax(axis=1))
+        while not arena.lost_workers:
+            arena.send(arena.recv().mask.argmax(axis=1))
+        _, alive = psutil.wait_procs([psutil.Process(pid) for pid in first if psutil.pid_exists(pid)], timeout=20)
+        assert not alive
 
 
 def test_actions_that_a_late_worker_was_not_given_are_not_reported() -> None:

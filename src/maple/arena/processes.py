@@ -52,6 +52,7 @@ class WorkerProcess:
             pass_fds=block.descriptors,
             env=own | dict.fromkeys(SINGLE_THREADED, "1"),
             bufsize=0,
+            start_new_session=True,  # a group of its own, which can be ended with all that its envs have started
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -64,7 +65,7 @@ class WorkerProcess:
             self._reader.start()
             self._send(b"", task)
         except (OSError, RuntimeError):  # no descriptors or threads are left: nobody would ever end it
-            self._process.kill()
+            self._end_group()
             self._process.wait()
             raise
 
@@ -107,11 +108,19 @@ class WorkerProcess:
         """End it at once."""
         if self.alive():
             self.ended_because = self.ended_because or because
+            self._end_group()
+
+    def _end_group(self) -> None:
+        """End it and the processes of its envs: emulators, say."""
+        if sys.platform == "win32":
             self._process.kill()
+        else:
+            with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS says so of a group of zombies
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def how_it_ended(self) -> str:
         """In words; waits until it has."""
-        self._process.kill()  # its answers have ended, so it is dead or as good as dead
+        self._end_group()  # its answers have ended, so it is dead or as good as dead
         code = self._process.wait()
         if self.ended_because:
             return self.ended_because
@@ -129,7 +138,7 @@ class WorkerProcess:
         try:
             process.wait(grace_s)
         except subprocess.TimeoutExpired:
-            process.kill()
+            self._end_group()
             process.wait()
         self._reader.join(grace_s)
         process.stdout.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import shlex
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
+from maple.core.cores import available_cores
 from maple.runs.machine import versions
 
 __all__ = ["interleave", "machine", "machine_lock", "ratio_interval"]
@@ -34,7 +37,14 @@ def machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
 
 def machine() -> dict[str, Any]:
     """What a figure was measured on."""
-    return {"system": platform.platform(), "python": platform.python_version(), "versions": versions()}
+    return {
+        "system": platform.platform(),
+        "processor": platform.machine(),
+        "cores": available_cores(),
+        "python": platform.python_version(),
+        "versions": versions(),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+    }
 
 
 def interleave(a: Callable[[], float], b: Callable[[], float], pairs: int) -> tuple[list[float], list[float]]:

@@ -7,6 +7,7 @@ end closes, it ends.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -94,7 +95,9 @@ class _Side:
 
 def main() -> None:
     """Answer requests until there are no more."""
-    side = _Side()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints is no answer
+    sys.stdout, side = sys.stderr, _Side()
     can: dict[str, Callable[..., dict[str, Any]]] = {"warm": side.warm, "begin": side.begin, "save": side.save}
     can |= {"train": side.train, "look": side.look}
     with closing(side):
@@ -104,8 +107,8 @@ def main() -> None:
                 answer = can[request.pop("do")](**request)
             except MapleError as error:
                 answer = {"error": str(error), "mistake": isinstance(error, UserError)}
-            sys.stdout.write(json.dumps(answer) + "\n")
-            sys.stdout.flush()
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
 
 
 class SideProcess:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -153,3 +156,22 @@ class Loud(Walk):
 
     def close(self) -> None:
         print("closed")  # noqa: T201
+
+
+class Emulated(Walk):
+    """A walk with a program of its own beside it, whose number is left in a folder; it ends its process at a step."""
+
+    def __init__(self, folder: str, fault: bool = False) -> None:
+        super().__init__("none")
+        self.program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        (Path(folder) / str(self.program.pid)).touch()
+        self.fault = fault
+
+    def step(self, action: int) -> Any:
+        if self.fault:
+            os._exit(3)
+        return super().step(action)
+
+    def close(self) -> None:
+        self.program.kill()
+        self.program.wait()

@@ -65,6 +65,12 @@ class Played:
     view: NDArray[np.uint64]
     choice: Choice
 
+    @property
+    def bytes(self) -> int:
+        """Of what was decided, which is nearly all that came over."""
+        known = (self.table, self.seat, self.reward, self.view, self.choice.action, self.choice.value)
+        return sum(column.nbytes for column in known)
+
     def judged(self, _: Ended) -> NDArray[np.float32]:
         """What lay beyond, for a rollout that asks."""
         return self.beyond

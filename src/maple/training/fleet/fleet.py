@@ -129,6 +129,7 @@ class Fleet:
             for played in together:
                 if played is not None:
                     self._game[played.ended.table] = played.ended.game + 1
+                    spans.count("bytes", played.bytes)
                     yield played
         spans.count("messages", 2 * self._actors)
 
