@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import cache
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 
@@ -176,7 +178,8 @@ def _fingerprint(game: str, settings: tuple[str, ...]) -> str:
     saved: list[Path] = []
     with TemporaryDirectory() as folder:
         run = RunFolder(Path(folder) / "run")
-        train_run(load_config(game, settings=[*SMALL, *settings]), run, lambda _: True, saved=saved.append)
+        with patch("maple.training.session.SLOW_UPDATE_S", inf):  # an update that compiles is saved at once
+            train_run(load_config(game, settings=[*SMALL, *settings]), run, lambda _: True, saved=saved.append)
         found = latest_checkpoint(run.checkpoints)
         assert found is not None
         left = load_checkpoint(found)

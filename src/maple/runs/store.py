@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from maple.core.errors import RunError, nearest
 
+MARKS = {".lock", ".started"}  # say something of a process, nothing of a run
 LOOKING_S = 0.5  # whoever looks whether a run is in use holds its lock for a moment
 TAIL = 64 * 1024  # bytes that surely hold a record's last line
 
@@ -57,7 +58,8 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for this process alone; made if it is not there."""
+        """Hold the folder for this process alone; made if need be, and gone again if nothing came to be in it."""
+        made = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.path / ".lock")
@@ -72,7 +74,17 @@ class RunFolder:
         try:
             yield
         finally:
+            if made and {path.name for path in self.path.iterdir()} <= MARKS:
+                self._unmake(made)
             lock.release()
+
+    def _unmake(self, made: list[Path]) -> None:
+        """Remove a folder that holds nothing but marks, and those around it that were made for it."""
+        with suppress(OSError):  # Windows keeps a file that is open
+            for mark in MARKS:
+                (self.path / mark).unlink(missing_ok=True)
+            for folder in made:
+                folder.rmdir()
 
     @property
     def in_use(self) -> bool:
