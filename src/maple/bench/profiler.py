@@ -13,6 +13,7 @@ from maple.perf import Profiler, Recorder, span
 __all__ = ["bench_profiler", "span_cost_s"]
 
 SPANS = 100_000
+TURN_S = 2.0  # long enough for the system to be looked at as often as in a run
 PAIRS = 15
 
 
@@ -66,9 +67,10 @@ def bench_profiler(config: Config, seconds: float) -> dict[str, Any]:
     """
     cost = span_cost_s()
     with MapleSide(config) as side:
-        side.slice(min(2.0, seconds / PAIRS))
-        turns = _Turns(side, seconds / PAIRS)
-        with_it, without = interleave(turns.profiled, turns.without, PAIRS)
+        pairs = max(PAIRS, int(seconds / TURN_S))
+        side.slice(min(TURN_S, seconds / pairs))
+        turns = _Turns(side, seconds / pairs)
+        with_it, without = interleave(turns.profiled, turns.without, pairs)
     ratio, interval = ratio_interval(with_it, without)
     cpu_ratio, cpu_interval = ratio_interval(turns.cpu_speeds[True][1:], turns.cpu_speeds[False][1:])
     return {
@@ -82,6 +84,7 @@ def bench_profiler(config: Config, seconds: float) -> dict[str, Any]:
         "ratio_ci95": list(interval),
         "cpu_ratio": cpu_ratio,
         "cpu_ratio_ci95": list(cpu_interval),
+        "pairs": pairs,
         "seed": config.seed,
         "machine": machine(),
     }

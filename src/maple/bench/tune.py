@@ -150,22 +150,26 @@ class Tried:
         return float(np.median(list(self.speeds.values()))) if self.speeds else 0.0
 
     def ratio_to(self, leader: Tried) -> float:
-        """Its speed over the leader's, in the rounds that both were in; of all rounds if there is none."""
-        both = [number for number in self.speeds if number in leader.speeds]
-        if not both:
+        """Its speed over the leader's, in the rounds that both were in; of all rounds if there is none.
+
+        Rounds there and back count alike: a machine that gets slower meanwhile favours whoever comes first.
+        """
+        ratios = {n: speed / leader.speeds[n] for n, speed in self.speeds.items() if n in leader.speeds}
+        if not ratios:
             return self.median / max(leader.median, 1e-9)
-        return float(np.median([self.speeds[number] / leader.speeds[number] for number in both]))
+        ways = [[ratio for n, ratio in ratios.items() if n % 2 == way] for way in (0, 1)]
+        return float(np.exp(np.mean([np.log(np.median(way)) for way in ways if way])))
 
 
 Measure = Callable[[Setting], float]
 
 
 def _leader(tried: Iterable[Tried]) -> Tried:
-    """The one that is ahead in the rounds that it shares with the one of the highest median."""
-    rows = [row for row in tried if row.speeds]
-    first = max(rows, key=lambda row: row.median)
-    racing = [row for row in rows if row.racing and len(row.speeds) >= min(MIN_SLICES, len(first.speeds))]
-    return max([first, *racing], key=lambda row: row.ratio_to(first))
+    """Of those still in the race, the one that is ahead in the rounds that it shares with the highest median."""
+    racing = [row for row in tried if row.speeds and row.racing]
+    first = max(racing, key=lambda row: row.median)
+    known = [row for row in racing if len(row.speeds) >= min(MIN_SLICES, len(first.speeds))]
+    return max([first, *known], key=lambda row: row.ratio_to(first))
 
 
 def race(
