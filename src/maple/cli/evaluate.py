@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from maple.core.threads import Team
     from maple.games.contract import Game
     from maple.training.agent import Agent
-    from maple.training.evaluate import Player
+    from maple.training.evaluate import Player, Result
 
 __all__ = ["evaluate_run", "evaluation", "find_player", "print_comparison", "print_evaluations", "print_where_to_watch"]
 
@@ -89,6 +89,16 @@ def evaluation(
         "run": str(run),
         "steps": agent.steps,
         "against": against,
+        **_told(result),
+        "seed": seed,
+        "game": game.settings.model_dump(),
+        "record": _keep_game(folder, agent.steps, record) if record else None,
+    }
+
+
+def _told(result: Result) -> dict[str, Any]:
+    """A result as it is written down."""
+    return {
         "metric": result.metric,
         "win_rate": result.win_rate,
         "win_rate_ci95": result.win_rate_ci95,
@@ -98,9 +108,6 @@ def evaluation(
         "games": result.games,
         "lost": result.lost,
         "per_seat": list(result.per_seat),
-        "seed": seed,
-        "game": game.settings.model_dump(),
-        "record": _keep_game(folder, agent.steps, record) if record else None,
     }
 
 
