@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from maple.arena.base import Arena
 from maple.arena.native import NativeArena
 from maple.arena.serial import SerialArena
+from maple.arena.watched import WatchedArena
 from maple.core.errors import GameError
 from maple.core.spec import GameSpec
 from maple.core.step import Keys, Outcome, Step
@@ -82,18 +83,18 @@ class Scribe:
         return GameRecord(game.spec.name, game.settings.model_dump(), seed, 0, players, noted.actions, noted.end)
 
 
-class _Noted:
+class _Noted(WatchedArena):
     """An arena whose first game at table 0 is taken down."""
 
     def __init__(self, arena: Arena) -> None:
-        self.spec: GameSpec = arena.spec
-        self.tables = arena.tables
+        super().__init__(arena)
         self.actions: list[int] = []
         self.end: dict[str, Any] | None = None
-        self._arena, self._open = arena, True
+        self._open = True
         self._rows = np.zeros(0, np.int64)
 
     def recv(self) -> Step:
+        """What waits, and what ended; the end of that game is noted."""
         step = self._arena.recv()
         if self._open:
             for row in np.flatnonzero(step.ended.table == 0)[:1]:
@@ -103,18 +104,10 @@ class _Noted:
         return step
 
     def send(self, action: NDArray[Any]) -> None:
+        """Play; the actions of that game are noted."""
         if self._open:
             self.actions += np.asarray(action)[self._rows].tolist()
         self._arena.send(action)
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        return self._arena.state()
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        self._arena.restore(state)
-
-    def close(self) -> None:
-        self._arena.close()
 
 
 def _one_table(game: Game, seed: int, table: int, team: Team) -> NativeArena | SerialArena:

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maple.arena.base import Arena
+from maple.arena.watched import WatchedArena
 from maple.bench.measure import machine, ratio_interval
 from maple.bench.train import PAIRS, MapleSide
 from maple.core.config import Config
-from maple.core.spec import GameSpec
 from maple.core.step import Step
 from maple.training.loop import Update
 
@@ -101,23 +101,15 @@ class _Timed:
         self.records += 1
 
 
-class _LoggedArena:
+class _LoggedArena(WatchedArena):
     """An arena that tells of every batch, or of every decision in it."""
 
     def __init__(self, arena: Arena) -> None:
-        self._arena = arena
+        super().__init__(arena)
         self.level = ""
         self.log: Log | None = None
         self._steps = 0
         self._step: Step | None = None
-
-    @property
-    def spec(self) -> GameSpec:
-        return self._arena.spec
-
-    @property
-    def tables(self) -> int:
-        return self._arena.tables
 
     def recv(self) -> Step:
         self._step = self._arena.recv()
@@ -134,15 +126,6 @@ class _LoggedArena:
                     self.log(record, self._steps + row)
         self._steps += len(action)
         self._arena.send(action)
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        return self._arena.state()
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        self._arena.restore(state)
-
-    def close(self) -> None:
-        self._arena.close()
 
 
 def bench_logging(config: Config, seconds: float, tell: Callable[[str], None]) -> dict[str, Any]:
