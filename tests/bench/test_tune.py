@@ -42,13 +42,15 @@ def _grid(cores: int) -> list[Setting]:
 class _Machine:
     """Measures a surface with noise, on a machine that others use too; has time for 120 slices."""
 
-    def __init__(self, speed: Surface, seed: int) -> None:
+    def __init__(self, speed: Surface, seed: int, noise: float = 0.02, taken: float = 0.0) -> None:
         self.speed, self.rng, self.slices = speed, np.random.default_rng(seed), 0
+        self.noise, self.taken = noise, taken  # taken: the share of slices in which somebody else has a core
 
     def __call__(self, setting: Setting) -> float:
         self.slices += 1
         drift = 1 + 0.2 * math.sin(self.slices / 9)
-        return self.speed(setting) * drift * float(self.rng.normal(1, 0.02))
+        share = 0.6 if self.rng.random() < self.taken else 1.0
+        return self.speed(setting) * drift * share * float(self.rng.normal(1, self.noise))
 
     def left(self) -> float:
         return 1 - self.slices / 120
@@ -64,11 +66,28 @@ def test_within_five_percent_of_the_whole_grid(cores: int, surface: tuple[float,
     tables, threads = surface
     speed = _saturating(tables, min(threads, cores))
     best = max(map(speed, _grid(cores)))
-    for seed in range(5):
+    for seed in range(3):
         machine = _Machine(speed, seed)
-        found = race(machine, Space(cores).start(), Space(cores).around, machine.left, _silent)
+        found = race(machine, Space(cores).start(), Space(cores).grid(), machine.left, _silent)
         assert speed(found[0].setting) >= 0.95 * best
         assert machine.slices <= 120
+
+
+def _levelling(setting: Setting) -> float:
+    """As open-face poker on two cores: from a thousand tables on, all are about as fast."""
+    return 1e5 * setting.tables / (setting.tables + 60) * (1.0 if setting.threads == 2 else 0.62)
+
+
+@pytest.mark.parametrize("speed", [_levelling, _saturating(700.0, 2.0), _saturating(12000.0, 2.0)])
+def test_a_noisy_machine_misleads_few_races(speed: Surface) -> None:
+    """With a tenth of noise and every twentieth slice taken away, no more than one race in eight ends below 95 %."""
+    space, found = Space(2), []
+    for seed in range(16):
+        machine = _Machine(speed, seed, noise=0.1, taken=0.05)
+        found.append(speed(race(machine, space.start(), space.grid(), machine.left, _silent)[0].setting))
+    best = max(map(speed, space.grid()))
+    assert sum(one < 0.95 * best for one in found) <= 2
+    assert np.mean(found) >= 0.975 * best
 
 
 def test_the_clear_winner_ends_the_race_early() -> None:
@@ -79,7 +98,8 @@ def test_the_clear_winner_ends_the_race_early() -> None:
         slices += 1
         return 100.0 if setting == Setting(1, 64) else 1.0
 
-    found = race(measure, [Setting(1, 64), Setting(1, 256)], lambda _: [], lambda: 1 - slices / 1000, _silent)
+    both = [Setting(1, 64), Setting(1, 256)]
+    found = race(measure, both, both, lambda: 1 - slices / 1000, _silent)
     assert found[0].setting == Setting(1, 64)
     assert slices < 20
 
@@ -87,16 +107,13 @@ def test_the_clear_winner_ends_the_race_early() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_there_is_always_somebody_in_the_race(seed: int) -> None:
     """Moments in which the machine is slow make settings drop out that had led; the others are measured on."""
-    machine, looks = _Machine(_saturating(90.0, 1.0), seed), count()
-
-    def measure(setting: Setting) -> float:
-        return machine(setting) * (0.6 if machine.rng.random() < 0.05 else 1.0)
+    machine, looks = _Machine(_saturating(90.0, 1.0), seed, taken=0.05), count()
 
     def left() -> float:
         assert next(looks) < 1000
         return machine.left()
 
-    assert race(measure, Space(8).start(), Space(8).around, left, _silent)[0].racing
+    assert race(machine, Space(8).start(), Space(8).grid(), left, _silent)[0].racing
 
 
 def test_what_drops_out_ends_its_processes() -> None:
@@ -125,7 +142,7 @@ def _workers() -> set[psutil.Process]:
 def test_the_race_says_what_dropped_out_once() -> None:
     dropped: list[Setting] = []
     speeds = {Setting(1, 64): 100.0, Setting(1, 256): 1.0, Setting(1, 512): 50.0}
-    race(speeds.__getitem__, list(speeds), lambda _: list(speeds), lambda: 0.5, _silent, dropped.append)
+    race(speeds.__getitem__, list(speeds), list(speeds), lambda: 0.5, _silent, dropped.append)
     assert sorted(dropped) == [Setting(1, 256), Setting(1, 512)]
 
 
@@ -139,9 +156,9 @@ def test_workers_are_found_within_five_percent_too(cores: int, best_workers: flo
         return tables_alone(setting) * math.exp(-1.5 * off * off)
 
     best = max(map(speed, space.grid()))
-    for seed in range(5):
+    for seed in range(3):
         machine = _Machine(speed, seed)
-        assert speed(race(machine, space.start(), space.around, machine.left, _silent)[0].setting) >= 0.95 * best
+        assert speed(race(machine, space.start(), space.grid(), machine.left, _silent)[0].setting) >= 0.95 * best
 
 
 def test_actors_have_no_workers_to_tune() -> None:
@@ -149,14 +166,13 @@ def test_actors_have_no_workers_to_tune() -> None:
     assert {setting.workers for setting in Space.of(config, 2).start()} == {None}
 
 
-def test_neighbours_stay_within_the_machine() -> None:
-    assert set(Space(1).around(Setting(1, 16))) == {Setting(1, 32)}
-    assert set(Space(3).around(Setting(2, 64))) == {Setting(2, 32), Setting(2, 128), Setting(1, 64), Setting(3, 64)}
+def test_settings_stay_within_the_machine() -> None:
+    assert {(s.threads, s.tables) for s in Space(1).grid()} == {(1, 2**n) for n in range(5, 15)}
     assert all(s.threads <= 2 for s in Space(2).start())
     envs = Space(2, (2, 8), 2, 512, with_workers=True)
     assert {s.workers for s in envs.start()} == {0, 1, 2}
-    assert set(envs.around(Setting(2, 2, 2))) == {Setting(2, 4, 2), Setting(1, 2, 2), Setting(2, 2, 1)}
-    assert set(envs.around(Setting(1, 512, 0))) == {Setting(1, 256, 0), Setting(2, 512, 0), Setting(1, 512, 1)}
+    assert {s.workers for s in envs.grid()} == {0, 1, 2}
+    assert all((s.workers or 0) <= s.tables <= 512 and s.threads <= 2 for s in envs.grid())
 
 
 def test_workers_are_tuned_for_envs() -> None:
@@ -301,9 +317,9 @@ def test_tables_do_not_change_how_much_is_learned_from_replay() -> None:
         assert dqn.updates_per_step / dqn.train_every == ratio
     small = config.model_copy(update={"dqn": config.dqn.model_copy(update={"capacity": 8192})})
     space = Space.of(small, 2)
-    assert max(setting.tables for setting in space.grid()) <= space.most == 8192 // (2 * 2 * 4)
+    assert max(setting.tables for setting in space.grid()) <= space.most == 8192 // (2 * 2 * (small.dqn.n_step + 1))
     assert all(setting.tables <= space.most for setting in space.start())
-    with MapleSide(Setting(1, 512).of(small)) as side:
+    with MapleSide(Setting(1, 128).of(small)) as side:
         side.slice(0.0)
         assert side.trainer.guide is None  # measured as it learns later on, not as it copies
         assert side.trainer.counters.minibatches > 0

@@ -1,14 +1,15 @@
 """Which number of tables, threads and workers is fastest on this machine, within a budget of seconds.
 
-A race: every round measures what is still in it once, in an order that turns round each time, and drops whatever is
-clearly behind. It begins on a coarse grid; the neighbours of the best then join. What is left at the end is decided by
-the median of its ratios to the leader, taken in the same rounds, so a machine that slows down slows all alike.
+A race: a coarse grid is measured there and back, and then, slice by slice, whatever may still turn out fastest by what
+is known of it and its neighbours (`surface.py`), in turns with the leader. A drift of the machine is told apart from
+what settings differ by, because they keep taking turns. Whoever is surely behind drops out.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -17,6 +18,7 @@ import numpy as np
 import yaml
 
 from maple.bench.measure import interleave, machine, ratio_interval
+from maple.bench.surface import Surface
 from maple.bench.train import PAIRS, MapleSide
 from maple.core.config import Config, user_presets
 from maple.core.cores import available_cores
@@ -29,9 +31,10 @@ from maple.training.build import AUTO_TABLES, least_replay
 
 __all__ = ["Setting", "Slices", "Space", "Tried", "bench_tuner", "race", "tune", "write_preset"]
 
-KEEP = 0.85  # of the leader's speed: below, a setting drops out after its second slice
-CLOSE = 0.97  # of the leader's speed: such settings are measured on until the time is up
-MIN_SLICES = 3
+EAGER = 2.0  # standard deviations above what is expected: who promises that much is measured
+SURE = 3.0  # standard deviations: whoever is so far behind the leader drops out
+CLEAR = 0.05  # so much faster than all others, and surely: the race is over before its time is up
+FEW_SLICES = 3  # one may have been disturbed: with fewer nobody drops out, or leads whose rivals have them
 SLICES = 120  # that a budget should have room for
 FEW_MINIBATCHES = 2
 
@@ -66,6 +69,12 @@ class Setting:
         decisions, updates = max(base, c.train_every or base), c.updates_per_step
         every = max(self.tables, -(-decisions // updates))
         return {"train_every": every, "updates_per_step": max(1, round(updates * every / decisions))}
+
+    @property
+    def place(self) -> tuple[float, float, float]:
+        """Where it lies among others: settings at a distance of one are about as fast, at three anything may be."""
+        workers = 0.0 if self.workers is None else math.log2(1 + self.workers)
+        return (math.log2(self.tables) / 2.5, math.log2(self.threads) / 1.2, workers / 1.2)
 
     def __str__(self) -> str:
         text = f"{self.tables} tables on {self.threads} thread{'s' * (self.threads > 1)}"
@@ -113,14 +122,6 @@ class Space:
             return [Setting(self.cores, n, w) for w in self._counts(0) for n in self.tables]
         return [Setting(t, n) for t in self._counts(1) for n in self.tables]
 
-    def around(self, setting: Setting) -> list[Setting]:
-        """Half and twice the tables, one thread more and less, one worker more and less."""
-        found = [replace(setting, tables=n) for n in (setting.tables // 2, setting.tables * 2)]
-        found += [replace(setting, threads=setting.threads + step) for step in (-1, 1)]
-        if setting.workers is not None:
-            found += [replace(setting, workers=setting.workers + step) for step in (-1, 1)]
-        return [one for one in found if self._has(one)]
-
     def _has(self, setting: Setting) -> bool:
         return (
             self.fewest <= setting.tables <= self.most
@@ -138,76 +139,105 @@ class Space:
 
 @dataclass(slots=True)
 class Tried:
-    """A setting and the speeds that it had, by round."""
+    """A setting and the speeds that it had; `level` is the logarithm of what it would make at one and the same time."""
 
     setting: Setting
-    speeds: dict[int, float] = field(default_factory=dict)
+    speeds: list[float] = field(default_factory=list)
     racing: bool = True
+    level: float = 0.0
 
     @property
     def median(self) -> float:
         """Of its speeds."""
-        return float(np.median(list(self.speeds.values()))) if self.speeds else 0.0
+        return float(np.median(self.speeds)) if self.speeds else 0.0
 
     def ratio_to(self, leader: Tried) -> float:
-        """Its speed over the leader's, in the rounds that both were in; of all rounds if there is none.
-
-        Rounds there and back count alike: a machine that gets slower meanwhile favours whoever comes first.
-        """
-        ratios = {n: speed / leader.speeds[n] for n, speed in self.speeds.items() if n in leader.speeds}
-        if not ratios:
-            return self.median / max(leader.median, 1e-9)
-        ways = [[ratio for n, ratio in ratios.items() if n % 2 == way] for way in (0, 1)]
-        return float(np.exp(np.mean([np.log(np.median(way)) for way in ways if way])))
+        """Its speed over the leader's, with the machine as fast for both."""
+        return float(np.exp(self.level - leader.level))
 
 
 Measure = Callable[[Setting], float]
 
 
-def _leader(tried: Iterable[Tried]) -> Tried:
-    """Of those still in the race, the one that is ahead in the rounds that it shares with the highest median."""
-    racing = [row for row in tried if row.speeds and row.racing]
-    first = max(racing, key=lambda row: row.median)
-    known = [row for row in racing if len(row.speeds) >= min(MIN_SLICES, len(first.speeds))]
-    return max([first, *known], key=lambda row: row.ratio_to(first))
+class _Race:
+    """Who is in it, what is known of them, and whose turn it is."""
+
+    def __init__(self, start: Sequence[Setting], grid: Sequence[Setting]) -> None:
+        self.rows = [Tried(setting) for setting in dict.fromkeys([*start, *grid])]
+        self._surface = Surface(np.array([row.setting.place for row in self.rows]))
+        self._mean = self._doubt = np.zeros(len(self.rows))  # of all, and of their differences to the leader
+        self._last = self._leader = 0
+
+    @property
+    def tried(self) -> list[Tried]:
+        return [row for row in self.rows if row.speeds]
+
+    def enter(self, number: int, speed: float) -> None:
+        self.rows[number].speeds.append(speed)
+        self._surface.add(number, speed)
+        self._last = number
+
+    def judge(self) -> list[Setting]:
+        """Bring up to date what is known; returns who drops out."""
+        known = self._surface.known()
+        self._mean = known.mean
+        for row, level in zip(self.rows, known.mean, strict=True):
+            row.level = float(level)
+        racing = [n for n, row in enumerate(self.rows) if row.racing and row.speeds]
+        often = [n for n in racing if len(self.rows[n].speeds) >= FEW_SLICES] or racing
+        self._leader = max(often, key=lambda n: known.mean[n])
+        self._doubt = known.doubt(self._leader)
+        behind = known.mean + SURE * self._doubt < known.mean[self._leader]
+        out = [self.rows[n] for n in often if behind[n]]
+        for row in out:
+            row.racing = False
+        return [row.setting for row in out]
+
+    @property
+    def leader(self) -> Tried:
+        """Who is fastest as far as is known, of those that were measured often enough if there are any."""
+        return self.rows[self._leader]
+
+    def next(self) -> int | None:
+        """Who might be fastest, in turns with the leader; nobody once all others are surely slower."""
+        racing = np.array([row.racing for row in self.rows])
+        racing[self._leader] = False
+        ahead = self._mean - self._mean[self._leader]
+        if (ahead[racing] + SURE * self._doubt[racing] < -CLEAR).all():
+            return self._leader if len(self.leader.speeds) < FEW_SLICES else None
+        rival = int(np.argmax(np.where(racing, ahead + EAGER * self._doubt, -np.inf)))
+        return rival if self._last == self._leader else self._leader
 
 
 def race(
     measure: Measure,
+    start: Sequence[Setting],
     grid: Sequence[Setting],
-    around: Callable[[Setting], list[Setting]],
     left: Callable[[], float],
     tell: Callable[[list[Tried]], None],
     drop: Callable[[Setting], None] = lambda _: None,
 ) -> list[Tried]:
-    """Measure until `left()`, a share of the budget that falls from 1 to 0, is used up; the best comes first.
+    """Measure `start`, then what promises most of `grid`, until `left()`, a share of the budget that falls from 1 to 0,
+    is used up or the winner is clear; the best comes first.
 
     `drop` is told of what falls behind, which never comes back.
     """
-    tried = {setting: Tried(setting) for setting in grid}
-    number, rounds_alone = 0, 0
-    while left() > 0:
-        racing = [row for row in tried.values() if row.racing]
-        for row in racing if number % 2 == 0 else reversed(racing):
-            if left() <= 0:
-                break
-            row.speeds[number] = measure(row.setting)
-            tell(list(tried.values()))
-        leader = _leader(tried.values())
-        for row in racing:
-            slow = KEEP if len(row.speeds) < MIN_SLICES else CLOSE
-            row.racing = row is leader or len(row.speeds) < 2 or row.ratio_to(leader) >= slow
-            if not row.racing:
-                drop(row.setting)
-        for setting in around(leader.setting) if number > 0 and left() > 0.2 else []:
-            tried.setdefault(setting, Tried(setting))
-        number += 1
-        alone = sum(row.racing for row in tried.values()) == 1
-        rounds_alone = rounds_alone + 1 if alone else 0
-        if rounds_alone >= 2:
-            break
-    leader = _leader(tried.values())
-    rows = sorted((row for row in tried.values() if row.speeds), key=lambda row: -row.ratio_to(leader))
+    found = _Race(start, grid)
+    there = list(range(len(start)))
+    beginning = [*there, *reversed(there)]  # there and back, so that who comes first has no advantage
+    turn: int | None = beginning.pop(0)
+    while turn is not None and (left() > 0 or not found.tried):
+        found.enter(turn, measure(found.rows[turn].setting))
+        tell(found.rows)
+        if beginning:
+            turn = beginning.pop(0)
+            continue
+        for setting in found.judge():
+            drop(setting)
+        turn = found.next()
+    found.judge()
+    leader = found.leader
+    rows = sorted(found.tried, key=lambda row: -row.level)
     return [leader, *(row for row in rows if row is not leader)]
 
 
@@ -269,7 +299,7 @@ def tune(
         return race(
             measure,
             space.start(),
-            space.around,
+            space.grid(),
             lambda: 1 - (clock() - began) / seconds,
             tell,
             measure.drop,
@@ -289,7 +319,7 @@ def bench_tuner(config: Config, seconds: float) -> dict[str, Any]:
     grid = space.grid()
     turn_s = min(1.0, seconds / SLICES)
     measure = Slices(config, turn_s)
-    rounds = max(MIN_SLICES, int(2 * seconds / (turn_s * len(grid))))
+    rounds = max(FEW_SLICES, int(2 * seconds / (turn_s * len(grid))))
     speeds: dict[Setting, list[float]] = {setting: [] for setting in grid}
     try:
         for number in range(rounds):

@@ -108,7 +108,7 @@ def _write(game: str, name: str, tree: dict[str, Any], chosen: dict[str, Any]) -
 
 def _line(game: str, rows: list[Tried]) -> str:
     best = max(rows, key=lambda row: row.median)
-    racing = sum(row.racing for row in rows)
+    racing = sum(row.racing and bool(row.speeds) for row in rows)
     return (
         f"tuning {game}: {sum(len(row.speeds) for row in rows)} slices, {racing} settings in the race, best so far "
         f"{best.setting} ({best.median:,.0f} steps/s)"
@@ -121,7 +121,7 @@ def _show(found: dict[str, Any]) -> None:
     ]
     print_table(
         f"{found['game']}: what was tried, the best first",
-        ["setting", "steps/s", "of the best in the same rounds", "slices"],
+        ["setting", "steps/s", "of the best", "slices"],
         rows,
     )
     for row in found["learning"]["tried"]:
