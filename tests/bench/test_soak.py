@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from maple.bench.kills import EVERY_S, bench_kills
-from maple.bench.soak import Look, bench_soak, verdicts
+from maple.bench.soak import Look, Watch, bench_soak, verdicts
 from maple.core.errors import RunError
 from maple.core.sources import load_config
+from maple.training.session import Progress
+from tests.cli.command import maple
 
 TINY = ["tables=48", "net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=240"]
-STEADY = [Look(float(minute), 40_000.0, 50.0, 800.0, 30, 3) for minute in range(60)]
+STEADY = [Look(float(minute), 40_000.0, 50.0, 60, 800.0, 30, 3) for minute in range(60)]
 
 
 def test_a_steady_run_is_flat_however_the_machine_breathes() -> None:
@@ -42,17 +46,64 @@ def test_what_grows_while_warming_up_alone_is_flat() -> None:
     assert verdicts(looks)["flat"] is True
 
 
+def test_a_file_that_is_open_for_a_moment_is_no_leak() -> None:
+    looks = list(STEADY)
+    looks[20::7] = [replace(look, descriptors=31, processes=4) for look in looks[20::7]]
+    looks[-1] = replace(looks[-1], descriptors=33)
+    assert verdicts(looks)["flat"] is True
+
+
 def test_too_few_looks_say_nothing() -> None:
-    assert verdicts(STEADY[:3])["flat"] is None
+    found = verdicts(STEADY[:3])
+    assert found["flat"] is None
+    assert "too short to say" in found["verdict"]
+
+
+def test_the_verdict_names_what_is_wrong_first() -> None:
+    looks = [replace(look, memory_mb=look.memory_mb + number) for number, look in enumerate(STEADY)]
+    found = verdicts(looks)
+    assert found["verdict"].startswith("NOT FLAT: memory +3.9% (allowed 2%); flat: speed +0.0%")
+    assert found["passed"] == {"speed": True, "memory": False, "descriptors": True, "processes": True}
+
+
+def test_known_work_is_timed_between_looks_and_its_time_is_not_the_runs() -> None:
+    now, speeds = 0.0, cycle([40.0, 41.0, 50.0])
+
+    def known_work() -> float:
+        nonlocal now
+        now += 0.25
+        return next(speeds)
+
+    watch = Watch(known_work, every_s=60.0, tell=lambda _: None, clock=lambda: now)
+    began = Progress(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, {}, {}, {}, {}, {})
+    for update in range(1, 101):
+        now += 1.0
+        watch(replace(began, steps=300 * update))
+    assert [(look.minute, look.timings) for look in watch.looks] == [(1.0, 48), (2.0, 48)]  # every 1.25 s
+    assert [(look.steps_per_s, look.calibration) for look in watch.looks] == [(300.0, 41.0), (300.0, 41.0)]
 
 
 def test_a_real_run_is_looked_at(tmp_path: Path) -> None:
-    config = load_config("ofc", settings=[*TINY, "minutes=0.05", "threads=1", "probe_every_s=0"])
+    config = load_config("ofc", settings=[*TINY, "steps=7200", "threads=1", "probe_every_s=0"])
     told: list[str] = []
-    found = bench_soak(config, tmp_path / "soak", 0.5, told.append)
+    found = bench_soak(config, tmp_path / "soak", 0.0, told.append)  # however long an update takes here
     assert len(found["looks"]) == len(told) >= 1
     assert all(look["memory_mb"] > 50 and look["steps_per_s"] > 0 for look in found["looks"])
-    assert found["steps"] > 0
+    assert all(look["timings"] >= 1 and look["calibration"] > 0 for look in found["looks"])
+    assert found["steps"] >= 7200
+
+
+def test_several_games_are_soaked_by_one_command() -> None:
+    words = ["ofc", "maple.bench.burn:BurnEnv", "--minutes", "0.2", "--every-s", "0.5", "--workers", "1", "--json"]
+    settings = ["threads=1", "optimizer.learning_rate=1e-9", "probe_every_s=0"]
+    done = maple("bench", "soak", *words, *(word for setting in settings for word in ("--set", setting)))
+    found = json.loads(done.stdout)
+    assert done.returncode == (1 if found["flat"] is False else 0), done.stderr
+    assert [one["game"] for one in found["games"]] == ["ofc", "maple.bench.burn:BurnEnv"]
+    for one in found["games"]:
+        assert one["looks"]
+        assert one["verdict"] in " ".join(done.stderr.split())
+    assert all(look["processes"] >= 2 for look in found["games"][1]["looks"])  # a worker plays
 
 
 def test_a_killed_run_goes_on_each_time(tmp_path: Path) -> None:

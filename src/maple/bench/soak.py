@@ -1,13 +1,16 @@
 """Long runs: whether speed, memory, files and processes stay as they were, minute by minute, in a real run.
 
-A machine that others use slows down and recovers by itself, so a kernel of known work is timed all along, a moment
-at a time, and speeds are taken relative to it.
+A machine that others use slows down and recovers by itself, so a kernel of known work is timed all along, many moments
+between two looks, and speeds are taken relative to the median of them.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +25,13 @@ from maple.core.cores import available_cores
 from maple.runs.store import RunFolder
 from maple.training.session import Progress, train_run
 
-__all__ = ["Look", "bench_soak", "verdicts"]
+__all__ = ["Look", "Watch", "bench_soak", "verdicts"]
 
-CALIBRATE_S, CALIBRATIONS = 0.05, 20  # how long, and how often between two looks
+CALIBRATE_S, CALIBRATIONS = 0.02, 60  # how long, and how often between two looks
+CALIBRATE_SHARE = 0.1  # of the time at the most, where looks are close
 SHAPE = (256, 256, 256)
 WARM_UP = 0.2  # of the looks, left out
+LOOKS = 4  # at least, after the warm-up
 SPEED_DRIFT, MEMORY_GROWTH = 0.03, 0.02
 
 
@@ -35,9 +40,10 @@ class Look:
     """What a run is like at a moment."""
 
     minute: float
-    steps_per_s: float  # since the look before
-    calibration: float  # of the known work
-    memory_mb: float  # of the process and its children
+    steps_per_s: float  # since the look before, without the time that the known work took
+    calibration: float  # of the known work, in GFLOP/s: the median of its timings since the look before
+    timings: int
+    memory_mb: float  # of the process and its children, as are the descriptors
     descriptors: int
     processes: int
 
@@ -47,89 +53,143 @@ class Look:
         return self.steps_per_s / self.calibration
 
 
-class _Watch:
+class Watch:
     """Looks at the process of a run every so many seconds, between two updates."""
 
-    def __init__(self, threads: int, every_s: float, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        known_work: Callable[[], float],  # does it, and tells how fast it went
+        every_s: float,
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.looks: list[Look] = []
-        self._threads, self._every_s, self._tell = threads, every_s, tell
+        self._known_work, self._every_s, self._tell, self._clock = known_work, every_s, tell, clock
         self._process = psutil.Process()
-        self._began = self._last = self._timed = time.monotonic()
-        self._steps = 0
+        self._began: float | None = None  # when the first update ended
+        self._last, self._timed = 0.0, -math.inf
+        self._steps = self._seen = 0
         self._known: list[float] = []  # speeds of the known work since the last look
+        self._known_s = 0.0  # how long that took
 
     def __call__(self, now: Progress) -> bool:
         """Take a look if it is time for one; training always goes on."""
-        if time.monotonic() - self._timed >= self._every_s / CALIBRATIONS:
-            self._known.append(matmul_flops(*SHAPE, self._threads, CALIBRATE_S) / 1e9)
-            self._timed = time.monotonic()
-        passed = time.monotonic() - self._last
-        if passed < self._every_s:
+        updated, self._seen = now.steps != self._seen, now.steps  # steps are counted when an update ends
+        if self._began is None:
+            if updated:
+                self._began = self._last = self._clock()
+                self._steps = now.steps
             return True
-        speed, self._steps = (now.steps - self._steps) / passed, now.steps
+        self._calibrate()
+        if updated and self._known and self._clock() - self._last >= self._every_s:
+            self._look(now.steps, self._began)
+        return True
+
+    def _calibrate(self) -> None:
+        """Time the known work, if it is time for that."""
+        began = self._clock()
+        if began - self._timed >= max(self._every_s / CALIBRATIONS, CALIBRATE_S / CALIBRATE_SHARE):
+            self._known.append(self._known_work())
+            self._timed = self._clock()
+            self._known_s += self._timed - began
+
+    def _look(self, steps: int, began: float) -> None:
+        now = self._clock()
+        memory_mb, descriptors, processes = self._held()
         look = Look(
-            minute=(time.monotonic() - self._began) / 60,
-            steps_per_s=speed,
-            calibration=float(np.mean(self._known)),
-            memory_mb=self._memory_mb(),
-            descriptors=self._process.num_fds() if hasattr(self._process, "num_fds") else 0,
-            processes=1 + len(self._process.children(recursive=True)),
+            minute=(now - began) / 60,
+            steps_per_s=(steps - self._steps) / (now - self._last - self._known_s),
+            calibration=float(np.median(self._known)),
+            timings=len(self._known),
+            memory_mb=memory_mb,
+            descriptors=descriptors,
+            processes=processes,
         )
         self.looks.append(look)
         self._tell(
-            f"minute {look.minute:.1f}: {speed:,.0f} steps/s, {look.memory_mb:,.0f} MB, "
-            f"{look.descriptors} descriptors, {look.processes} processes"
+            f"minute {look.minute:.1f}: {look.steps_per_s:,.0f} steps/s at {look.calibration:.1f} GFLOP/s, "
+            f"{memory_mb:,.0f} MB, {descriptors} descriptors, {processes} processes"
         )
-        self._last, self._known = time.monotonic(), []
-        return True
+        self._last, self._steps, self._known, self._known_s = self._clock(), steps, [], 0.0
 
-    def _memory_mb(self) -> float:
-        found = 0
+    def _held(self) -> tuple[float, int, int]:
+        """Memory in MB, descriptors and processes, of this process and all that it has started."""
+        memory = descriptors = processes = 0
         for process in [self._process, *self._process.children(recursive=True)]:
-            try:
-                found += process.memory_info().rss
-            except psutil.NoSuchProcess:
-                continue
-        return found / 2**20
+            with suppress(psutil.NoSuchProcess):
+                memory += process.memory_info().rss
+                descriptors += process.num_handles() if sys.platform == "win32" else process.num_fds()
+                processes += 1
+        return memory / 2**20, descriptors, processes
+
+
+def _ends(values: list[float]) -> tuple[float, float]:
+    """The medians of the first third and of the last."""
+    third = max(1, len(values) // 3)
+    return float(np.median(values[:third])), float(np.median(values[-third:]))
 
 
 def _change(values: list[float]) -> float:
-    """From the first third to the last, by medians, relative to the first."""
-    third = max(1, len(values) // 3)
-    first, last = float(np.median(values[:third])), float(np.median(values[-third:]))
+    """From the first third to the last, relative to the first."""
+    first, last = _ends(values)
     return last / first - 1
 
 
 def verdicts(looks: list[Look]) -> dict[str, Any]:
     """How much each figure changed after the warm-up, and whether that is flat."""
     kept = looks[int(WARM_UP * len(looks)) :]
-    if len(kept) < 4:
-        return {"flat": None, "note": "too short to say: it takes at least four looks"}
+    about = {"kept_looks": len(kept), "limits": {"speed_drift": SPEED_DRIFT, "memory_growth": MEMORY_GROWTH}}
+    if len(kept) < LOOKS:
+        sentence = f"too short to say: it takes {LOOKS} looks after the warm-up, and there are {len(kept)}"
+        return {"flat": None, "verdict": sentence, **about}
+    relative = [look.relative_speed for look in kept]
     found: dict[str, Any] = {
-        "speed_drift": _change([look.relative_speed for look in kept]),
+        "speed_drift": _change(relative),
+        "plain_speed_drift": _change([look.steps_per_s for look in kept]),
+        "calibration_drift": _change([look.calibration for look in kept]),
+        "speed_spread": float(np.median(np.abs(np.array(relative) / np.median(relative) - 1))),
         "memory_growth": _change([look.memory_mb for look in kept]),
-        "descriptors": [kept[0].descriptors, kept[-1].descriptors],
-        "processes": [kept[0].processes, kept[-1].processes],
+        "descriptors": _ends([look.descriptors for look in kept]),
+        "processes": _ends([look.processes for look in kept]),
     }
-    flat = (
-        abs(found["speed_drift"]) <= SPEED_DRIFT
-        and found["memory_growth"] < MEMORY_GROWTH
-        and all(len(set(found[name])) == 1 for name in ("descriptors", "processes"))
-    )
-    return {"flat": flat, **found}
+    passed = {
+        "speed": abs(found["speed_drift"]) <= SPEED_DRIFT,
+        "memory": found["memory_growth"] < MEMORY_GROWTH,
+        **{name: found[name][1] <= found[name][0] for name in ("descriptors", "processes")},
+    }
+    flat = all(passed.values())
+    return {"flat": flat, "verdict": _sentence(passed, found), "passed": passed, **found, **about}
+
+
+def _sentence(passed: dict[str, bool], found: dict[str, Any]) -> str:
+    """The verdict in words, what is not flat first."""
+    told = {
+        "speed": f"speed {found['speed_drift']:+.1%} beside the known work (allowed ±{SPEED_DRIFT:.0%})",
+        "memory": f"memory {found['memory_growth']:+.1%} (allowed {MEMORY_GROWTH:.0%})",
+        **{name: f"{name} {found[name][0]:g} → {found[name][1]:g}" for name in ("descriptors", "processes")},
+    }
+    wrong = [told[name] for name, good in passed.items() if not good]
+    right = [told[name] for name, good in passed.items() if good]
+    return f"NOT FLAT: {'; '.join(wrong)}; flat: {'; '.join(right)}" if wrong else f"flat: {'; '.join(right)}"
 
 
 def bench_soak(config: Config, folder: Path, every_s: float, tell: Callable[[str], None]) -> dict[str, Any]:
     """Train for the config's own budget in `folder`, looking every so many seconds."""
-    watch = _Watch(config.threads or available_cores(), every_s, tell)
+    threads = config.threads or available_cores()
+    watch = Watch(lambda: matmul_flops(*SHAPE, threads, CALIBRATE_S) / 1e9, every_s, tell)
     last = train_run(config, RunFolder(folder), watch, warn=tell)
     return {
         "game": config.name,
         "algo": config.algo,
         "minutes": last.elapsed_s / 60,
+        "every_s": every_s,
         "steps": last.steps,
+        "games": last.games,
+        "lost": last.lost,
+        "worker_deaths": last.worker_deaths,
         **verdicts(watch.looks),
         "looks": [asdict(look) for look in watch.looks],
         "seed": config.seed,
+        "config": config.model_dump(),
         "machine": machine(),
     }

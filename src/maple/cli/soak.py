@@ -2,46 +2,91 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from maple.bench.measure import machine_lock
 from maple.cli.measuring import bench_config, show
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
-from maple.cli.output import notes
+from maple.cli.output import notes, print_json, results
 from maple.cli.sitting import compile_kernels
+from maple.core.config import Config
+from maple.core.cores import available_cores
+from maple.games import is_external
 
 __all__ = ["kills", "soak"]
 
+SOAKED = ("ofc", "wargame", "maple.bench.burn:BurnEnv")
+
 
 def soak(
-    game: GameArgument,
-    minutes: Annotated[float, typer.Option(min=0.05, help="How long to train.")] = 60.0,
+    games: Annotated[
+        list[str] | None,
+        typer.Argument(help="Games and envs, one after the other [default: ofc, wargame and an env in workers]."),
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.05, help="How long to train, all games together.")] = 60.0,
     every_s: Annotated[float, typer.Option(min=0.5, help="Seconds between looks.")] = 60.0,
+    workers: Annotated[int | None, typer.Option(min=0, help="That play envs [default: one a core].")] = None,
     preset: PresetOption = None,
     algo: AlgoOption = None,
     settings: SetOption = None,
     seed: SeedOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Train for an hour in a folder that is thrown away: do speed, memory, files and processes stay flat?
+    """Train for an hour in folders that are thrown away: do speed, memory, files and processes stay flat?
 
-    Speed is taken relative to a kernel that is timed all along. What the agent learns changes how long its
-    decisions take, so add `--set optimizer.learning_rate=1e-9` to see the machinery alone.
+    Each game has its share of the time and a process of its own. Speed is taken relative to a kernel that is timed all
+    along. What the agent learns changes how long its decisions take, so add `--set optimizer.learning_rate=1e-9` to see
+    the machinery alone. The exit code is 1 where something is not flat.
 
-    - `maple bench soak ofc`
-    - `maple bench soak CartPole-v1 --set workers.count=2 --minutes 10`
+    - `maple bench soak`
+    - `maple bench soak ofc --minutes 30`
+    - `maple bench soak CartPole-v1 --workers 2 --minutes 10 --every-s 20`
     """
+    chosen, found = games or list(SOAKED), []
+    flags = [_flags(game, workers, minutes / len(chosen)) for game in chosen]
+    configs = [
+        bench_config(game, preset, settings, algo, seed, **flag) for game, flag in zip(chosen, flags, strict=True)
+    ]
+    with machine_lock(notes.print):
+        for config in configs:
+            notes.print(f"{config.name} for {config.minutes:g} minutes")
+            found.append(_alone(config, every_s))
+            notes.print(f"{config.name}: {found[-1]['verdict']}", soft_wrap=True)
+    flat = None if any(one["flat"] is None for one in found) else all(one["flat"] for one in found)
+    if json:
+        print_json({"flat": flat, "minutes": minutes, "games": found})
+    else:
+        for one in found:
+            results.print(f"{one['game']}: {one['verdict']}", soft_wrap=True)
+    if flat is False:
+        raise typer.Exit(1)
+
+
+def _flags(game: str, workers: int | None, minutes: float) -> dict[str, Any]:
+    """The settings that soak gives a game: its time, and for an env of the user's own processes that play it."""
+    if not is_external(game):
+        return {"minutes": minutes}
+    return {"minutes": minutes, "workers": {"count": available_cores() if workers is None else workers}}
+
+
+def _alone(config: Config, every_s: float) -> dict[str, Any]:
+    """Soak a game in a process of its own: what another has left in memory is no part of its figures."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_soak_here, config, every_s).result()
+
+
+def _soak_here(config: Config, every_s: float) -> dict[str, Any]:
     from maple.bench.soak import bench_soak
 
-    config = bench_config(game, preset, settings, algo, seed, minutes=minutes)
     compile_kernels(config)
-    with machine_lock(notes.print), TemporaryDirectory() as folder:
-        found = bench_soak(config, Path(folder) / "soak", every_s, notes.print)
-    show(f"{minutes:g} minutes of {game}", found, json)
+    with TemporaryDirectory() as folder:
+        return bench_soak(config, Path(folder) / "soak", every_s, notes.print)
 
 
 def kills(
