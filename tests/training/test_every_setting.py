@@ -82,6 +82,7 @@ OTHERWISE = {
     "optimizer.eps": ("ppo", "optimizer.eps=0.01"),
     "ppo.study": ("study", "ppo.study=random"),
     "ppo.study_steps": ("study", "ppo.study_steps=300"),
+    "ppo.study_minibatch": ("study", "ppo.study_minibatch=8"),
     "ppo.study_share": ("study", "ppo.study_share=0.5"),
     "ppo.policy": ("ppo", "ppo.policy=index"),
     "ppo.horizon": ("ppo", "ppo.horizon=80"),

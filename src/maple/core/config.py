@@ -103,6 +103,9 @@ class PpoConfig(StudyConfig):
     horizon: int = Field(16384, ge=16, description="decisions between updates")
     epochs: int = Field(2, ge=1, le=64)
     minibatch: int = Field(2048, ge=2)
+    study_minibatch: int | None = Field(
+        None, ge=2, description="a smaller one while all that was played is copied; minibatch if not set"
+    )
     gamma: float = Field(1.0, gt=0, le=1)
     lam: float = Field(0.95, ge=0, le=1)
     clip: float = Field(0.2, gt=0)

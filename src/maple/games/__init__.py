@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # worker processes read this file and do without pydantic, a 
 
     from maple.games.contract import Game
 
-__all__ = ["GAMES", "GameEntry", "entry", "game_settings", "is_external", "make_game"]
+__all__ = ["GAMES", "GameEntry", "chosen_options", "entry", "game_settings", "is_external", "make_game"]
 
 _GYM_ID = re.compile(r"-v\d+$")
 
@@ -72,21 +72,34 @@ GAMES: Mapping[str, GameEntry] = {
         summary="a tabletop skirmish: squads, dice, phases, objectives; rosters, maps and missions as data",
         defaults={
             "algo": "ppo",
-            "opponents": "self:0.2,past:0.1,tactician:0.35,greedy:0.2,racer:0.15",
+            "opponents": "self:0.2,past:0.1,veteran:0.2,tactician:0.2,greedy:0.15,racer:0.15",
             "probe_against": "greedy",
             "probe_hands": 256,
             "net": {"hidden": [128, 64]},
-            "optimizer": {"learning_rate": 5e-4},
+            "optimizer": {"learning_rate": 1e-3},
             "ppo": {
-                "horizon": 16384,
+                "horizon": 32768,
                 "epochs": 2,
-                "minibatch": 2048,
+                "minibatch": 4096,
                 "gamma": 0.998,
-                "entropy": 0.01,
-                "study": "tactician",
-                "study_steps": 150_000,
+                "lam": 0.9,
+                "entropy": 0.003,
+                "study": "veteran",
+                "study_steps": 200_000,
+                "study_minibatch": 512,
             },
-            "dqn": {"gamma": 0.998, "epsilon": 0.1, "epsilon_final": 0.03, "study": "tactician"},
+            "dqn": {
+                "updates_per_step": 16,
+                "gamma": 0.998,
+                "n_step": 10,
+                "dueling": False,
+                "epsilon": 0.1,
+                "epsilon_final": 0.03,
+                "study": "veteran",
+                "study_steps": 150_000,
+                "study_share": 0.25,
+                "study_margin": 0.05,
+            },
         },
     ),
 }
@@ -127,13 +140,13 @@ def _place(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[list[str
     return path, list(at.model_fields)
 
 
-def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
-    """The rules of a game with these options."""
+def chosen_options(name: str, options: Mapping[str, Any] | None = None) -> BaseModel:
+    """All options of a game, those that are not chosen as well; files that they name are not looked for."""
     from pydantic import ValidationError
 
-    place, model = entry(name), game_settings(name)
+    model = game_settings(name)
     try:
-        settings = model.model_validate(dict(options or {}))
+        return model.model_validate(dict(options or {}))
     except ValidationError as error:
         first = error.errors()[0]
         path, known = _place(model, first["loc"])
@@ -143,5 +156,10 @@ def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
         own = first["type"] == "value_error"
         reason = first["msg"].removeprefix("Value error, ") if own else first["msg"].lower()
         raise GameError(f"game.{key} = {first['input']!r} cannot be used: {reason}") from None
+
+
+def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
+    """The rules of a game with these options."""
+    place, settings = entry(name), chosen_options(name, options)
     maker = getattr(import_module(place.module), place.game)
     return maker(settings) if name in GAMES else maker(name, settings)  # type: ignore[no-any-return]

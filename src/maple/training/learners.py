@@ -185,12 +185,13 @@ class PpoLearner(_OnPolicy):
 
     def update(self, number: int, progress: float) -> dict[str, float]:
         """Epochs of clipped updates."""
-        c = self._config
+        c, batch = self._config, self.memory.batch()
+        small = min(c.minibatch, c.study_minibatch or c.minibatch)
         recipe = PpoRecipe(
             gamma=c.gamma,
             lam=c.lam,
             epochs=c.epochs,
-            minibatch=c.minibatch,
+            minibatch=small if batch.explored[batch.closed].all() else c.minibatch,
             clip=c.clip,
             entropy=_between(c.entropy, c.entropy_final, progress),
             value_weight=c.value_weight,
@@ -200,7 +201,6 @@ class PpoLearner(_OnPolicy):
             target_kl=c.target_kl,
             augment=c.augment,
         )
-        batch = self.memory.batch()
         descent, key = self.schedule.at(progress), (self._seed, number)
         if isinstance(self.policy, SequencePolicy | OptionSequencePolicy):
             length, burn_in = (c.segment, c.burn_in) if self.policy.state_width else (1, 0)

@@ -13,7 +13,7 @@ from maple.core.threads import Team
 from maple.training.evaluate import bot_player, evaluate
 from tests.games.wargame.match import wargame
 
-BOTS = ("random", "charger", "greedy", "racer", "tactician", "rollout")
+BOTS = ("random", "charger", "greedy", "racer", "tactician", "veteran", "rollout")
 
 
 def test_the_box_has_these_opponents() -> None:
@@ -33,7 +33,7 @@ def test_bots_play_legal_actions(bot: str, team: Team) -> None:
         arena.send(action)  # refuses what the mask forbids
 
 
-@pytest.mark.parametrize(("weaker", "stronger"), [*pairwise(BOTS[:5])])
+@pytest.mark.parametrize(("weaker", "stronger"), [*pairwise(BOTS[:6])])
 def test_each_bot_beats_the_one_before(weaker: str, stronger: str, team: Team) -> None:
     game = wargame()
     found = evaluate(game, bot_player(game, stronger, team), [bot_player(game, weaker, team)], 600, 1, team)

@@ -8,6 +8,7 @@ import pytest
 from maple.arena.native import NativeArena
 from maple.core.step import Step
 from maple.core.threads import Team
+from maple.games.wargame import course, options
 from maple.games.wargame.encode import GLOBALS, OBSERVATION, ROW
 from maple.games.wargame.state import ACTIONS
 from tests.games.wargame.match import SideBySide, seen_cell, wargame
@@ -16,6 +17,12 @@ from tests.games.wargame.slow_table import MOVING, SlowGame
 
 AREA = 17 * 17
 SCALE = [1] * 8 + [20, 6] + [1] * 11
+# Features that squads, or objectives, of a kind share; all others are there once.
+ALIKE = [
+    (course._SQUAD, course.SHARED),
+    (course._GRIP, course._MOVE),
+    (options._WAYS, options._ENEMY),
+]
 
 
 def _profile(slow: SlowGame, side: int, slot: int) -> list[int]:
@@ -195,25 +202,26 @@ def test_descriptions_fit_and_a_choice_is_shared_and_its_part(steps: list[Step])
     spec = game.spec.options
     assert spec is not None
     for step in steps:
-        options = step.options
-        assert options is not None
-        assert options.shared_length.max() <= spec.shared_width
-        assert options.part_length.max() <= spec.part_width
-        chosen = options.action[options.offset[1:] - 1].copy()
+        told = step.options
+        assert told is not None
+        assert told.shared_length.max() <= spec.shared_width
+        assert told.part_length.max() <= spec.part_width
+        chosen = told.action[told.offset[1:] - 1].copy()
         feature, length = np.zeros((64, spec.state_width), np.int16), np.zeros(64, np.int16)
         game.describe_choice(step.view, chosen, feature, length, 0, 64)
         for i in range(64):
-            part = int(options.option_part[options.offset[i + 1] - 1, 0])
+            part = int(told.option_part[told.offset[i + 1] - 1, 0])
             both = [
-                *options.shared[i, : options.shared_length[i]],
-                *options.part[part, : options.part_length[part]],
+                *told.shared[i, : told.shared_length[i]],
+                *told.part[part, : told.part_length[part]],
             ]
             assert feature[i, : length[i]].tolist() == both
             assert min(both) >= 0
             assert max(both) < spec.features
-            assert len(set(both)) >= len(both) - 24  # squads of a kind share features, and little else does
+            alone = [f for f in both if not any(first <= f < last for first, last in ALIKE)]
+            assert len(set(alone)) == len(alone)
         game.describe_state(step.view, feature, length, 0, 64)
-        assert (length == options.shared_length).all()
+        assert (length == told.shared_length).all()
 
 
 def test_the_same_games_for_any_threads_and_batches() -> None:

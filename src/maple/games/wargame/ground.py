@@ -17,6 +17,7 @@ __all__ = [
     "WAYS",
     "cell_at",
     "charge_way",
+    "control_sums",
     "controlled",
     "distance",
     "find_ways",
@@ -240,9 +241,9 @@ def near(t, book, cell):
 
 
 @kernel
-def controlled(t, book):
-    """Bits: the objectives of the mission that each side controls, by a strictly greater sum of control."""
-    sums = np.zeros((2, OBJECTIVES), np.int64)
+def control_sums(t, book, sums):
+    """The control that each side has at each objective of the mission. Writes sums (2, OBJECTIVES)."""
+    sums[:] = 0
     for side in range(2):
         for slot in range(t.squads[side]):
             cell = t.cell[side, slot]
@@ -253,6 +254,13 @@ def controlled(t, book):
                 for objective in range(OBJECTIVES):
                     if counts >> objective & 1:
                         sums[side, objective] += book.profile[t.unit[side, slot], CONTROL]
+
+
+@kernel
+def controlled(t, book):
+    """Bits: the objectives of the mission that each side controls, by a strictly greater sum of control."""
+    sums = np.empty((2, OBJECTIVES), np.int64)
+    control_sums(t, book, sums)
     first = second = 0
     for objective in range(OBJECTIVES):
         first |= (sums[0, objective] > sums[1, objective]) << objective
