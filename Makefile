@@ -13,7 +13,7 @@ train: setup ## train and evaluate an OFC agent (MINUTES=3, RUN=first)
 	@$(BIN)/maple train ofc --minutes $(MINUTES) --run $(RUN)
 
 test: setup ## run the tests, JOBS=2 processes of them
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --max-worker-restart 0
 
 check: setup ## format, lint, types (here, on Windows, on macOS), layers
 	@$(BIN)/ruff format --check .

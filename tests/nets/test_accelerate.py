@@ -10,7 +10,7 @@ from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.learn.descent import Descent
-from maple.nets.accelerate import choose_precision, compile_towers
+from maple.nets.accelerate import bfloat16_gain, choose_precision, compile_towers
 from maple.nets.policy import layers
 from maple.training.build import build_trainer, make_learner
 from maple.training.learners import Learner
@@ -26,6 +26,18 @@ def test_sixteen_bits_are_used_where_they_win() -> None:
     assert said == []
     assert choose_precision(CPU, True, said.append, lambda: 0.2) is None
     assert said == ["torch.amp is off: 16-bit products are 0.20 times as fast as plain ones on this CPU"]
+    said.clear()
+    assert choose_precision(CPU, True, said.append, lambda: 0.0) is None
+    assert said == [
+        "torch.amp is off: 16-bit products end the process on this CPU; try ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+    ]
+
+
+def test_products_are_tried_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bfloat16_gain() > 0
+    with monkeypatch.context() as patch:
+        patch.setattr("maple.nets.accelerate.__name__", "maple.nets.no_such_module")
+        assert bfloat16_gain() == 0
 
 
 def test_compile_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
