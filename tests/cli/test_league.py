@@ -73,8 +73,8 @@ def _check_records(run: Path) -> None:
     with (run / "progress.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["figures.pool_win_rate"]) if row["figures.pool_win_rate"] else None for row in rows] == rates
-    assert f"beats its past {rates[-1]:.1%}" in line_of(updates[-1])
-    assert "its past" not in line_of(updates[0])
+    assert f"beats its past {rates[-1]:.1%}" in line_of(updates[-1], "random")
+    assert "its past" not in line_of(updates[0], "random")
 
 
 def test_without_a_league_it_says_so(maple: Callable[..., Answer]) -> None:

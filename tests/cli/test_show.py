@@ -91,7 +91,14 @@ def test_balance_prints_its_table(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["overall"]["games"] == 8
-    assert [row["against"] for row in found["opponents"]] == ["random", "charger", "greedy", "racer", "tactician"]
+    assert [row["against"] for row in found["opponents"]] == [
+        "random",
+        "charger",
+        "greedy",
+        "racer",
+        "tactician",
+        "veteran",
+    ]
     assert set(found["verdicts"]) >= {
         "sides_even",
         "first_player_even",
@@ -112,7 +119,7 @@ def test_a_run_is_trained_and_judged_against_each_opponent(tmp_path: Path) -> No
     judged = maple("eval", "tiny", "--runs-dir", tmp_path, "--against", "all", "--hands", "4", "--json")
     assert judged.returncode == 0, judged.stderr
     found = json.loads(judged.stdout)
-    assert len(found["evaluations"]) == 6
+    assert len(found["evaluations"]) == 7
     assert found["lowest"]["win_rate"] == min(row["win_rate"] for row in found["evaluations"])
     for row in found["evaluations"]:
         assert {"vp_margin", "kills", "charges", "end_wipe_out", "end_round_limit", "end_step_cap"} <= row.keys()

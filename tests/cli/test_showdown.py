@@ -61,6 +61,14 @@ def test_an_unknown_format_gets_its_nearest(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_detached_run_of_an_unknown_format_does_not_begin(tmp_path: Path) -> None:
+    done = maple_alone("train", "showdown", "--format", "gen9randombatle", "--runs-dir", tmp_path, "--detach")
+    assert done.returncode == 2, done.stderr
+    assert "there is no format 'gen9randombatle' for singles" in " ".join(done.stderr.split())
+    assert "background" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_old_node_is_told_with_what_to_do(tmp_path: Path) -> None:
     old = tmp_path / "node"
     old.write_text("#!/bin/sh\necho v12.22.0\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import shutil
 import time
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
@@ -253,6 +254,12 @@ def test_where_all_checkpoints_are_damaged_nothing_is_touched(tmp_path: Path) ->
     with pytest.raises(CheckpointError, match="is damaged"):
         train_run(_config(4000), run, _go_on)
     assert sorted(run.checkpoints.rglob("*")) == there
+    shutil.rmtree(before)
+    with pytest.raises(CheckpointError, match=r"start the run anew under another name$"):
+        train_run(_config(4000), run, _go_on)
+    shutil.copytree(newest, run.checkpoints / "best")
+    with pytest.raises(CheckpointError, match=rf"anew under another name, with --from {run.name}@best$"):
+        train_run(_config(4000), run, _go_on)
 
 
 def test_a_new_run_can_begin_with_anothers_weights(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from maple.arena.memory import SharedBlock
 from maple.arena.readers import Readers, open_readers
 from maple.core.errors import MapleError
-from maple.games.bridged import Program
+from maple.games.bridged import Bridged, Program
 from maple.perf.spans import IDLE, span
 
-__all__ = ["NodeProcess", "ProcessGoneError", "RefusedError", "Transport", "Wave", "shared_memory_here"]
+__all__ = ["NodeProcess", "ProcessGoneError", "RefusedError", "Transport", "Wave", "shared_memory_here", "try_program"]
 
 Transport = Literal["auto", "shared", "pipe"]
 _COMMAND, _ANSWER = struct.Struct("<4I"), struct.Struct("<12I")
@@ -47,6 +47,17 @@ class RefusedError(MapleError):
 def shared_memory_here() -> bool:
     """Whether memory can be shared by descriptor, which leaves nothing behind."""
     return sys.platform == "linux"
+
+
+def try_program(game: Bridged) -> None:
+    """Start the program that plays a game, and end it again: what it refuses to play is told."""
+    process = NodeProcess.start(game.program(0, 1), 0, "auto", START_S, 0.0)
+    try:
+        said = process.wait_ready()
+    finally:
+        process.close()
+    if "failed" in said:
+        raise game.refuse(said["failed"])
 
 
 @dataclass(frozen=True, slots=True)

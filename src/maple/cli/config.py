@@ -32,7 +32,7 @@ from maple.cli.settings import settings_asked_for
 from maple.core.config import AUTO_TABLES, Config
 from maple.core.cores import available_cores
 from maple.core.sources import ENVIRONMENT, PROVIDERS
-from maple.games import GAMES, game_settings
+from maple.games import GAMES, game_settings, make_game
 from maple.runs.notify import address_variable, addresses
 
 __all__ = ["app"]
@@ -67,6 +67,8 @@ def show(
     flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     flags |= {"evaluate": evaluate, "workers": worker_flag(workers), "storage": storage}
     found = settings_asked_for(game, None, preset, config_file, settings, flags).found
+    if "://" not in game:
+        make_game(found.config.name, found.config.game)  # files that it names are there, and make sense
     rows = [*(_filled(row) for row in found.rows()), _messages(notify or [])]
     if json:
         print_json({"settings": {key: {"value": value, "source": source} for key, value, source in rows}})

@@ -28,6 +28,7 @@ def go_on_alone(folder: RunFolder, json: bool) -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--detach"]
     if "--run" not in arguments and not any(argument.startswith("--run=") for argument in arguments):
         arguments += ["--run", folder.name]
+    made = folder.missing
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
         (folder.path / ".started").unlink(missing_ok=True)
@@ -43,7 +44,12 @@ def go_on_alone(folder: RunFolder, json: bool) -> None:
             stderr=log,
             start_new_session=True,
         )
-    _wait_until_it_trains(child, folder, Path(log.name), said)
+    if not _trains(child, folder):
+        with Path(log.name).open("rb") as file:
+            file.seek(said)
+            notes.print(file.read().decode(errors="replace").rstrip(), markup=False, highlight=False, soft_wrap=True)
+        folder.unmake(made)
+        raise typer.Exit(child.returncode if child.returncode > 0 else 1)
     if json:
         print_json({"run": folder.name, "path": str(folder.path), "process": child.pid})
         return
@@ -51,12 +57,8 @@ def go_on_alone(folder: RunFolder, json: bool) -> None:
     notes.print(f"its progress: maple runs attach {folder.name}; its output: {folder.path / 'log.txt'}", soft_wrap=True)
 
 
-def _wait_until_it_trains(child: subprocess.Popen[bytes], folder: RunFolder, log: Path, said: int) -> None:
-    """Return once the run is under way or has ended well; show what it said, and end as it did, where it failed."""
+def _trains(child: subprocess.Popen[bytes], folder: RunFolder) -> bool:
+    """Wait until the run is under way or has ended; False if it failed."""
     while child.poll() is None and not folder.was_started_by(child.pid):
         time.sleep(0.05)
-    if child.poll():
-        with log.open("rb") as file:
-            file.seek(said)
-            notes.print(file.read().decode(errors="replace").rstrip(), markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(child.returncode if child.returncode > 0 else 1)
+    return not child.poll()

@@ -47,7 +47,7 @@ ConfigOption = Annotated[
 ]
 PresetOption = Annotated[
     str | None,
-    typer.Option(help="Settings that go together: speed, balance, sb3, tuned (by maple tune), or a YAML file."),
+    typer.Option(help="Settings that go together: speed, balance, debug, sb3, tuned (by maple tune), or a YAML file."),
 ]
 SetOption = Annotated[
     list[str] | None,

@@ -49,8 +49,8 @@ def telling(title: str) -> Iterator[Callable[[str], None]]:
 class LiveTraining:
     """Shows each update, and answers whether the run is to go on."""
 
-    def __init__(self, interruptions: Interruptions, show: bool = True) -> None:
-        self._interruptions, self._show = interruptions, show
+    def __init__(self, interruptions: Interruptions, probe_against: str, show: bool = True) -> None:
+        self._interruptions, self._probe_against, self._show = interruptions, probe_against, show
         self._last_plain = 0.0
         self._bar = Progress(
             BarColumn(bar_width=24),
@@ -75,7 +75,7 @@ class LiveTraining:
         if self._interruptions.hung_up:
             self._bar.stop()
             self._show = False
-        line = line_of(asdict(now))
+        line = line_of(asdict(now), self._probe_against)
         self._bar.update(self._task, completed=now.progress, line=line)
         plain = self._show and not notes.is_terminal
         if plain and (time.monotonic() - self._last_plain >= PLAIN_EVERY_S or now.progress >= 1.0):
@@ -84,11 +84,11 @@ class LiveTraining:
         return not self._interruptions.stop
 
 
-def line_of(now: Mapping[str, Any]) -> str:
+def line_of(now: Mapping[str, Any], probe_against: str) -> str:
     """One line of figures, from a progress or from its record."""
     game, probe, figures = now["game"], now["probe"], now["figures"]
     parts = [
-        f"{now['steps'] / 1e6:.2f} M steps",
+        f"{now['steps'] / 1e6:.2f} M steps" if now["steps"] >= 1e6 else f"{now['steps']:,} steps",
         f"{now['steps_per_s']:,.0f} steps/s",
         f"ETA {clock_text(now['eta_s'])}",
     ]
@@ -102,5 +102,7 @@ def line_of(now: Mapping[str, Any]) -> str:
     if "pool_win_rate" in figures:
         parts.append(f"beats its past {figures['pool_win_rate']:.1%}")
     if "points_per_hand" in probe:
-        parts.append(f"{probe['points_per_hand']:+.1f} points a hand against random")
+        parts.append(f"{probe['points_per_hand']:+.1f} points a hand against {probe_against}")
+    elif "win_rate" in probe:
+        parts.append(f"wins {probe['win_rate']:.1%} against {probe_against}")
     return "  ".join(parts)

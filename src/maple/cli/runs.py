@@ -17,6 +17,7 @@ from maple.core.config import flat
 from maple.core.errors import RunError
 from maple.runs.curves import curve, curves_svg
 from maple.runs.listing import RunSummary, list_runs, summarize
+from maple.runs.own_files import OwnFiles
 from maple.runs.store import RunFolder, default_runs_dir, find_run, write_atomically
 
 __all__ = ["app"]
@@ -68,21 +69,21 @@ def runs(
     if not found:
         results.print(f"no such runs in {base.resolve()}; train one: maple train ofc --run first")
         return
-    columns = ["run", "game", "learner", "state", "progress", "steps", "steps/s", "best", "changed"]
-    print_table(f"runs in {base}", columns, [_row(run) for run in found])
+    columns = ["run", "game", "state", "progress", "steps", "best", "changed", "steps/s", "learner"]
+    print_table(f"runs in {base}", columns, [_row(run) for run in found], spare=2)
 
 
 def _row(run: RunSummary) -> list[str]:
     return [
         run.name + (" (kept)" if run.kept else ""),
         run.game,
-        run.algo,
         run.state,
         f"{run.progress:.0%}",
         f"{run.steps:,}",
-        f"{run.steps_per_s:,.0f}",
         f"{run.best:+.2f}" if run.best is not None else "",
         _ago(time.time() - run.changed),
+        f"{run.steps_per_s:,.0f}",
+        run.algo,
     ]
 
 
@@ -145,7 +146,7 @@ def _drawn(folders: list[RunFolder]) -> str:
     """Their strength over time; what is drawn has to mean the same for each."""
     from maple.games import make_game
 
-    configs = [folder.read_json("config.json") for folder in folders]
+    configs = [OwnFiles(folder.path).at_hand(folder.read_json("config.json")) for folder in folders]
     kinds = {(str(config.get("name")), str(config.get("probe_against"))) for config in configs}
     if len(kinds) > 1:
         told = " and ".join(f"{game} against {other}" for game, other in sorted(kinds))
@@ -206,7 +207,7 @@ def attach(
             last = folder.last_record("events.jsonl")
             if last and last != shown:
                 shown = last
-                _show(bar, task, last)
+                _show(bar, task, last, str(folder.read_json("config.json").get("probe_against")))
             if not going_on:
                 break
             time.sleep(1.0)
@@ -214,12 +215,12 @@ def attach(
     notes.print(f"{folder.name} has ended" if ended else f"{folder.name} is not running")
 
 
-def _show(bar: Progress, task: TaskID, record: dict[str, Any]) -> None:
+def _show(bar: Progress, task: TaskID, record: dict[str, Any], probe_against: str) -> None:
     """Show a record of an update; one that somebody has edited may say nothing that can be shown."""
     from maple.cli.progress import line_of
 
     try:
-        line, text = line_of(record), f"{record['progress']:4.0%}"
+        line, text = line_of(record, probe_against), f"{record['progress']:4.0%}"
     except (KeyError, TypeError, ValueError, AttributeError):
         return
     bar.update(task, completed=record["progress"], line=line)

@@ -9,7 +9,8 @@ from typing import Any
 
 from maple.core.errors import ConfigError
 from maple.core.sources import Sourced, gather
-from maple.games import entry, make_game
+from maple.games import entry
+from maple.games.settled import settled
 
 __all__ = ["Asked", "settings_asked_for"]
 
@@ -27,14 +28,18 @@ class Asked:
 def settings_asked_for(
     game: str, run: str | None, preset: str | None, file: Path | None, settings: list[str] | None, flags: dict[str, Any]
 ) -> Asked:
-    """The settings of a run of a game, or of the run that is mirrored at a URL; one that is told no end gets one."""
+    """The settings of a run of a game, or of the run that is mirrored at a URL; one that is told no end gets one.
+
+    Files that they name are not looked for: those of a run that is stored are brought later.
+    """
     sources: dict[str, Any] = {"preset": preset, "file": file, "settings": settings, "environment": os.environ}
     if "://" in game:
         run, own = _stored(game, run)
         asked = Asked(run, gather(own.pop("name"), defaults=own, origin="the run", flags=flags, **sources))
     else:
         asked = Asked(run, gather(game, defaults=entry(game).defaults, flags=flags, **sources))
-    return replace(asked, found=_with_end(_with_game(asked.found)))
+    found = replace(asked.found, config=settled(asked.found.config))
+    return replace(asked, found=_with_end(found))
 
 
 def _stored(url: str, run: str | None) -> tuple[str, dict[str, Any]]:
@@ -45,12 +50,6 @@ def _stored(url: str, run: str | None) -> tuple[str, dict[str, Any]]:
     if run not in (None, name):
         raise ConfigError(f"--run {run}: the run at {url} is called {name}; leave --run out")
     return name, {**stored_settings(url), "storage": base}
-
-
-def _with_game(found: Sourced) -> Sourced:
-    """With all of the game's own options, those that nobody set as well."""
-    options = make_game(found.config.name, found.config.game).settings.model_dump()
-    return replace(found, config=found.config.model_copy(update={"game": options}))
 
 
 def _with_end(found: Sourced) -> Sourced:

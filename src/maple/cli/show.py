@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from maple.cli.options import GameArgument, JsonOption, RunsDirOption, SetOption
 from maple.cli.output import notes, print_json, results
 from maple.core.errors import ConfigError, GameError
 from maple.core.sources import load_config
+from maple.runs.own_files import OwnFiles
 from maple.runs.store import write_atomically
 
 if TYPE_CHECKING:
@@ -98,6 +100,7 @@ def _saved(game: str, file: Path) -> GameRecord:
     from maple.arena.record import load_record
 
     saved = load_record(file)
+    saved = replace(saved, settings=OwnFiles.around(file).at_hand({"game": saved.settings})["game"])
     if saved.game != game:
         raise GameError(f"{file} is a game of {saved.game}, not of {game}; write maple show {saved.game}")
     return saved

@@ -78,12 +78,17 @@ def _begin(config: Config, folder: RunFolder, company: Company) -> Path | None:
 
     Whose weights it began with does not matter to a run that goes on: they may be gone by then.
     """
+    from maple.arena.node_process import try_program
+    from maple.games.bridged import Bridged
     from maple.training.checkpoint import find_checkpoint, latest_checkpoint
     from maple.training.resuming import check_start
 
     begins = company.start_from is not None and latest_checkpoint(folder.checkpoints) is None
     donor = find_checkpoint(str(company.start_from), folder.path.parent) if begins else None
     check_start(config, folder, donor)
+    game = make_game(config.name, config.game)
+    if isinstance(game, Bridged):
+        try_program(game)
     folder.mark_started()
     return donor
 
@@ -105,7 +110,8 @@ def sit(config: Config, folder: RunFolder, company: Company, interruptions: Inte
             donor = _begin(config, folder, company)
             compile_s = compile_kernels(config, company.opponents)
             how = f"({config.algo}{_study(config)})"
-            notes.print(f"training {config.name} as run [bold]{folder.name}[/] in {folder.path.parent} {how}")
+            where = f"as run [bold]{folder.name}[/] in {folder.path.parent}"
+            notes.print(f"training {config.name} {where} {how}", soft_wrap=True)
             messages.started(config)
             last = _train(config, folder, company, donor, messages, copy_soon, interruptions)
             summary = {"run": folder.name, "path": str(folder.path), "compile_s": compile_s, **asdict(last)}
@@ -156,7 +162,7 @@ def _train(
     shown = config.log.enabled and config.log.console and not company.quiet
     with (
         interruptions.training(),
-        LiveTraining(interruptions, shown) as live,
+        LiveTraining(interruptions, config.probe_against, shown) as live,
         Profiled(folder, company.profile, company.perf_every) as profiled,
     ):
 

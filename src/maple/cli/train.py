@@ -38,6 +38,7 @@ from maple.core.config import Config
 from maple.core.errors import ConfigError
 from maple.games import make_game
 from maple.runs.notify import addresses
+from maple.runs.own_files import FILES, OwnFiles
 from maple.runs.store import RunFolder, default_runs_dir
 
 __all__ = ["train"]
@@ -112,8 +113,9 @@ def train(
         settings = _with_format(game, settings, battle_format)
         asked = settings_asked_for(game, run, preset, config_file, settings, flags)
         config, base = asked.found.config, runs_dir or default_runs_dir()
-        spec = make_game(config.name, config.game).spec
         folder = RunFolder(base / (asked.run or new_name(config.name, base)))
+        config = _with_files(config, folder.path, game if "://" in game else None)
+        spec = make_game(config.name, config.game).spec
         company = Company(
             opponents=spec.opponents if config.evaluate else (),
             start_from=start_from,
@@ -126,6 +128,18 @@ def train(
         if detach:
             return go_on_alone(folder, json)
         return _tell(sit(config, folder, company, interruptions), price_per_hour, json)
+
+
+def _with_files(config: Config, run: Path, url: str | None) -> Config:
+    """The settings with the run's own copies of files that are gone, which come from `url` for a run that is there."""
+    from maple.runs.storage import bring_files
+
+    if url is not None:
+        bring_files(url, run)
+    found = Config.model_validate(OwnFiles(run).at_hand(config.model_dump()))
+    if found != config:
+        notes.print(f"files that the settings name are gone; the run's own copies in {run / FILES} are used")
+    return found
 
 
 def _check_rivals(config: Config, folder: RunFolder, base: Path) -> None:

@@ -14,12 +14,13 @@ from urllib.parse import urlsplit
 
 from maple.core.errors import ConfigError, MissingExtraError
 from maple.core.section import plain_url
+from maple.runs.own_files import FILES
 
 __all__ = ["Place", "is_checkpoint", "is_record", "open_place"]
 
 # What a run's folder holds besides checkpoints; a replay that is kept in a file is not copied: a run fills it anew.
 RECORD_ENDINGS = (".json", ".jsonl", ".csv", ".log", ".txt")
-RECORD_FOLDERS = ("tensorboard", "profiles", "games")
+RECORD_FOLDERS = ("tensorboard", "profiles", "games", FILES)
 PIECE = 2**22  # bytes of a record that are in memory at a time
 
 

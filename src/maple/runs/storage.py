@@ -21,10 +21,11 @@ from typing import Any
 
 from maple.core.errors import RunError
 from maple.perf.spans import IDLE, span
+from maple.runs.own_files import FILES, INDEX
 from maple.runs.place import Place, is_checkpoint, is_record, open_place
 from maple.runs.secrets import secrets_of, without_secrets
 
-__all__ = ["Mirror", "bring_run", "fetch_run", "mirrored", "stored_settings"]
+__all__ = ["Mirror", "bring_files", "bring_run", "fetch_run", "mirrored", "stored_settings"]
 
 MILESTONES = "checkpoints/milestones"
 OUTPUT = "log.txt"  # of a detached run
@@ -245,12 +246,7 @@ def fetch_run(place: Place, run: Path, newer_than: int = -1) -> int | None:
         for record in place.records():
             if record == OUTPUT and (run / record).exists():
                 continue  # a detached run has it open and prints there at this moment
-            content = place.get(record)
-            with _writing(run):
-                (run / record).parent.mkdir(parents=True, exist_ok=True)
-                part = (run / record).with_name(f".{PurePosixPath(record).name}.part")
-                part.write_bytes(content)
-                part.replace(run / record)
+            _put_record(run, record, place.get(record))
         _put_here(run, newest, files)  # last: a fetch that was cut off is made again
         return int(name)
     return None
@@ -285,12 +281,30 @@ def stored_settings(url: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise RunError(f"there is no run at {place.shown}; give the URL of --storage and the run's name") from None
     except Exception as error:  # whatever a provider's code raises
-        raise RunError(
-            f"cannot read {place.shown} ({_reason(error)}); check the address, the credentials and the network"
-        ) from None
+        raise _unreadable(place, error) from None
     if not isinstance(found.get("name"), str):
         raise RunError(f"config.json in {place.shown} names no game, so it is of no run; put the run's own there")
     return found
+
+
+def bring_files(url: str, run: Path) -> None:
+    """Bring the files of the user's own that the run at a URL is played with, unless the run is here."""
+    place = open_place(url.rstrip("/"))
+    if (run / INDEX).exists() or _steps(run):
+        return
+    try:
+        if place.has(INDEX):
+            for name in [*(f"{FILES}/{name}" for name in place.names(FILES)), INDEX]:
+                _put_record(run, name, place.get(name))
+    except RunError:
+        raise
+    except Exception as error:  # whatever a provider's code raises
+        raise _unreadable(place, error) from None
+
+
+def _unreadable(place: Place, error: Exception) -> RunError:
+    reason = f"cannot read {place.shown} ({_reason(error)})"
+    return RunError(f"{reason}; check the address, the credentials and the network")
 
 
 def _whole(place: Place, folder: str) -> dict[str, bytes] | None:
@@ -305,6 +319,14 @@ def _whole(place: Place, folder: str) -> dict[str, bytes] | None:
         return None
     right = all(hashlib.sha256(files.get(file, b"")).hexdigest() == value for file, value in sums.items())
     return files if right else None
+
+
+def _put_record(run: Path, record: str, content: bytes) -> None:
+    with _writing(run):
+        (run / record).parent.mkdir(parents=True, exist_ok=True)
+        part = (run / record).with_name(f".{PurePosixPath(record).name}.part")
+        part.write_bytes(content)
+        part.replace(run / record)
 
 
 def _put_here(run: Path, folder: str, files: Mapping[str, bytes]) -> None:

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from maple.core.errors import RunError, nearest
 
-MARKS = {".lock", ".started"}  # say something of a process, nothing of a run
+MARKS = {".lock", ".started", "log.txt"}  # say something of a process, nothing of a run
 LOOKING_S = 0.5  # whoever looks whether a run is in use holds its lock for a moment
 TAIL = 64 * 1024  # bytes that surely hold a record's last line
 
@@ -59,7 +59,7 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for this process alone; made if need be, and gone again if nothing came to be in it."""
-        made = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
+        made = self.missing
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.path / ".lock")
@@ -74,12 +74,18 @@ class RunFolder:
         try:
             yield
         finally:
-            if made and {path.name for path in self.path.iterdir()} <= MARKS:
-                self._unmake(made)
+            self.unmake(made)
             lock.release()
 
-    def _unmake(self, made: list[Path]) -> None:
-        """Remove a folder that holds nothing but marks, and those around it that were made for it."""
+    @property
+    def missing(self) -> list[Path]:
+        """The folders that have to be made for this one, itself first."""
+        return [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
+
+    def unmake(self, made: list[Path]) -> None:
+        """Remove the folder if it was made and holds nothing but marks, and those around it that were made for it."""
+        if not made or not {path.name for path in self.path.iterdir()} <= MARKS:
+            return
         with suppress(OSError):  # Windows keeps a file that is open
             for mark in MARKS:
                 (self.path / mark).unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from safetensors.numpy import save as serialize_tensors
 from maple.core.config import Config
 from maple.core.errors import CheckpointError
 from maple.games import game_settings
+from maple.runs.own_files import OwnFiles
 from maple.runs.store import find_run
 
 __all__ = [
@@ -217,6 +218,7 @@ def load_checkpoint(path: Path, *, with_state: bool = True) -> Checkpoint:
                 f"checkpoint {path} has format {meta['format']}, this Maple reads {FORMAT}; use the Maple that wrote it"
             )
         _check_layout(path, meta["config"])
+        meta["config"] = OwnFiles.around(path).at_hand(meta["config"])
         names = ["weights.safetensors", "state.safetensors"] if with_state else ["weights.safetensors"]
         return Checkpoint(meta, *([*(_read(path, name, meta["sha256"][name]) for name in names), {}][:2]))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
@@ -252,5 +254,7 @@ def _reason(error: Exception) -> str:
 def _way_out(path: Path) -> str:
     earlier = [p for p in _folders(path.parent) if p.name < path.name]
     if not earlier:
-        return "there is none before it, so start the run anew under another name"
+        run = path.parent.parent.name
+        best = f", with --from {run}@best" if (path.parent / "best" / "checkpoint.json").is_file() else ""
+        return f"there is none before it, so start the run anew under another name{best}"
     return f"the one before it is {earlier[-1]}: remove the damaged folder to go on from there"

@@ -8,8 +8,8 @@ from pathlib import Path
 from maple.core.config import Config, flat
 from maple.core.cores import available_cores
 from maple.core.errors import CheckpointError, ConfigError
-from maple.games import make_game
-from maple.games.contract import files_of
+from maple.games.settled import files_of_run, settled
+from maple.runs.own_files import OwnFiles
 from maple.runs.store import RunFolder
 from maple.training.build import AUTO_TABLES
 from maple.training.checkpoint import (
@@ -42,7 +42,8 @@ FREE_TO_CHANGE = (
 
 def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
     """A run goes on only with the settings it began with."""
-    new, old = flat(config.model_dump()), flat(stored.model_dump())
+    own = OwnFiles(run.path)
+    new, old = (flat(own.by_contents(one.model_dump())) for one in (config, stored))
     for key in sorted(new.keys() | old.keys()):
         automatic = key in ("tables", "threads") and new.get(key) is None
         if new.get(key) != old.get(key) and key not in FREE_TO_CHANGE and not automatic:
@@ -54,8 +55,11 @@ def _check_same(config: Config, stored: Config, run: RunFolder) -> None:
 
 def _check_files(now: dict[str, str], then: dict[str, str], run: RunFolder) -> None:
     """A run goes on only with teams, maps and the like that say what they said when it began."""
-    for path in sorted(now.keys() | then.keys()):
-        if now.get(path) != then.get(path):
+    own = OwnFiles(run.path)
+    told = {own.name_of(path): path for path in (*then, *now)}
+    new, old = ({own.name_of(path): sha256 for path, sha256 in files.items()} for files in (now, then))
+    for name, path in sorted(told.items()):
+        if new.get(name) != old.get(name):
             raise ConfigError(
                 f"{path} is not what it was when run {run.name!r} began; put that back, or give the new contents "
                 "another --run name"
@@ -68,10 +72,10 @@ def _check_fits(config: Config, checkpoint: Checkpoint, run: RunFolder) -> Confi
         raise CheckpointError(
             f"run {run.name!r} is of game {checkpoint.meta['game']!r}, not {config.name!r}; choose another --run name"
         )
-    stored = checkpoint.config
+    stored = settled(checkpoint.config)
     _check_same(config, stored, run)
     if "files" in checkpoint.meta:
-        _check_files(files_of(make_game(config.name, config.game)), checkpoint.meta["files"], run)
+        _check_files(files_of_run(config), checkpoint.meta["files"], run)
     return stored
 
 

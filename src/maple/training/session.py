@@ -20,12 +20,14 @@ from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernel_cache import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
-from maple.games.contract import Game, files_of
+from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
+from maple.games.settled import files_of_run, settled
 from maple.learn.replay import Replay
 from maple.perf.spans import span
 from maple.runs.machine import describe_machine
 from maple.runs.outages import Outages
+from maple.runs.own_files import OwnFiles
 from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
 from maple.training.build import build_trainer, checkpoint_rivals, restore_trainer
@@ -125,7 +127,7 @@ def train_run(
     """
     if config.steps is None and config.minutes is None:
         raise ConfigError("a run needs an end: give it --steps or --minutes")
-    config = config.model_copy(update={"game": make_game(config.name, config.game).settings.model_dump()})
+    config = settled(config)
     game = make_game(config.name, config.game)
     if config.log.rewards and "parts" not in (game.spec.figures.names or ()):
         raise ConfigError(f"log.rewards: the reward of {config.name} is not made of parts; leave it out")
@@ -134,6 +136,7 @@ def train_run(
         with span("build"):
             config, checkpoint = resume_point(config, run, warn)
             donor = load_donor(start_from, config.name) if start_from and checkpoint is None else None
+            OwnFiles(run.path).keep(files_of_run(config))
             run.write_json("config.json", config.model_dump())
             run.write_json("machine.json", describe_machine() | {"seed": config.seed})
         threads = config.threads or 1
@@ -235,7 +238,7 @@ class _Session:
         self.recorder, self.outages = recorder, Outages(warn)
         self.game = make_game(config.name, config.game)
         self.window = Window(time.monotonic)
-        self.keeper = Keeper(run.checkpoints, config, trainer, files_of(self.game), saved)
+        self.keeper = Keeper(run.checkpoints, config, trainer, files_of_run(config), saved)
         self.began = self.saved = time.monotonic()
         self.cpu = self._worked_s()
         counters = trainer.counters
