@@ -20,7 +20,10 @@ from maple.training.checkpoint import latest_checkpoint, load_checkpoint
 from maple.training.networks import choose_device
 from maple.training.session import train_run
 
-SMALL = ("tables=8", "threads=1", "steps=200", "net.hidden=[8, 4]", "probe_every_s=0", "log.tensorboard=false")
+SMALL = (
+    *("tables=8", "threads=1", "steps=200", "net.hidden=[8, 4]", "probe_every_s=0", "log.tensorboard=false"),
+    "checkpoint_every_s=1000000",  # one that came with time would tell runs apart that are alike
+)
 PPO = ("algo=ppo", "ppo.horizon=64", "ppo.minibatch=16")
 DQN = ("algo=dqn", "dqn.horizon=64", "dqn.minibatch=8", "dqn.warmup=32", "dqn.capacity=512", "dqn.updates_per_step=2")
 SEQUENCE = ("net.core=lstm", "net.core_width=4")
