@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from maple.core.errors import ConfigError
+from maple.core.config import validated
+from maple.core.errors import ConfigError, UserError
 from maple.core.sources import Sourced, gather
-from maple.games import entry
+from maple.games import chosen_options, entry
 from maple.games.settled import settled
 
 __all__ = ["Asked", "settings_asked_for"]
@@ -49,7 +50,22 @@ def _stored(url: str, run: str | None) -> tuple[str, dict[str, Any]]:
     base, _, name = url.rstrip("/").rpartition("/")
     if run not in (None, name):
         raise ConfigError(f"--run {run}: the run at {url} is called {name}; leave --run out")
-    return name, {**stored_settings(url), "storage": base}
+    settings = stored_settings(url)
+    _check_version(name, settings)
+    return name, {**settings, "storage": base}
+
+
+def _check_version(run: str, settings: dict[str, Any]) -> None:
+    """Tell settings that this Maple cannot read from mistakes of whoever types the command."""
+    try:
+        config = validated(settings)
+        chosen_options(config.name, config.game)
+    except UserError as error:
+        reason = str(error).partition(";")[0]
+        raise ConfigError(
+            f"run {run!r} was written by another Maple, perhaps a newer one: {reason}; use the Maple that wrote it, or "
+            "a newer one"
+        ) from None
 
 
 def _with_end(found: Sourced) -> Sourced:
