@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 import maple
-from maple.core.config import preset_names
 from maple.core.errors import ConfigError, GameError
+from maple.core.presets import preset_names
 from maple.core.sources import load_config
 from maple.games import GAMES, game_settings, make_game
 from maple.games.showdown.schema import REWARD_PARTS

@@ -13,7 +13,7 @@ from maple.core.sources import Sourced, gather
 from maple.games import chosen_options, entry
 from maple.games.settled import settled
 
-__all__ = ["Asked", "settings_asked_for"]
+__all__ = ["Asked", "settings_asked_for", "settings_of_no_game"]
 
 DEFAULT_MINUTES = 5.0
 
@@ -41,6 +41,17 @@ def settings_asked_for(
         asked = Asked(run, gather(game, defaults=entry(game).defaults, flags=flags, **sources))
     found = replace(asked.found, config=settled(asked.found.config))
     return replace(asked, found=_with_end(found))
+
+
+def settings_of_no_game(
+    preset: str | None, file: Path | None, settings: list[str] | None, flags: dict[str, Any]
+) -> Sourced:
+    """The settings that hold where no game says otherwise."""
+    found = gather("", preset=preset, file=file, settings=settings, environment=os.environ, flags=flags)
+    if found.config.game:
+        first = next(iter(found.config.game))
+        raise ConfigError(f"game.{first} is an option of a game; name the game too: maple config show GAME")
+    return _with_end(found)
 
 
 def _stored(url: str, run: str | None) -> tuple[str, dict[str, Any]]:

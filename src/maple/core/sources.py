@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from maple.core.config import Config, assign, flat, known_keys, preset_settings, settings_of, validated
+from maple.core.config import Config, assign, flat, known_keys, validated
 from maple.core.errors import ConfigError, nearest
+from maple.core.presets import preset_settings, settings_of
 
 __all__ = ["ENVIRONMENT", "PROVIDERS", "Sourced", "Variable", "from_environment", "gather", "load_config"]
 
