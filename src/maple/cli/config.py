@@ -113,7 +113,7 @@ def docs() -> None:
     lines += ["", "## Names that other programs use", "", "| in the environment | setting |", "|---|---|"]
     lines += [f"| `{name}` | `{key}` |" for name, key in ENVIRONMENT.items()]
     told = ", ".join(f"`{provider}` for `{bucket}`" for provider, (_, bucket) in PROVIDERS.items())
-    lines += [f"| `CLOUD_PROVIDER` | `storage`, with the bucket's name: {told} |"]
+    lines += [f"| `CLOUD_PROVIDER` | `storage`, with the bucket's name: {told}; not needed where one of them is set |"]
     lines += ["| `MAPLE_NOTIFY_URL`, `DISCORD_WEBHOOK_URL` | as `--notify`; never shown or written |"]
     results.print("\n".join(lines), markup=False, soft_wrap=True)
 
