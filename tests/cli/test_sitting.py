@@ -87,8 +87,11 @@ def test_a_run_begins_with_the_weights_of_its_own_game(runs: Path, tmp_path: Pat
     assert "is of game 'ofc', not 'wargame'; choose another --from" in " ".join(done.stderr.split())
 
 
-def test_what_a_run_cost_is_told(tmp_path: Path) -> None:
-    words = ["--run", "x", "--runs-dir", tmp_path, "--steps", "700", "--price-per-hour", "3.6", "--json"]
+@pytest.mark.parametrize("priced", [["--price-per-hour", "3.6"], ["--set", "price_per_hour=3.6"], []])
+def test_what_a_run_cost_is_told(priced: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not priced:
+        monkeypatch.setenv("MAPLE_PRICE_PER_HOUR", "3.6")
+    words = ["--run", "x", "--runs-dir", tmp_path, "--steps", "700", *priced, "--json"]
     done = maple("train", "ofc", *words, *TINY)
     found = json.loads(done.stdout)
     assert found["cost"]["total"] == pytest.approx(found["elapsed_s"] / 1000)

@@ -37,8 +37,6 @@ class Company:
     opponents: tuple[str, ...] = ()  # of the evaluation at the end
     start_from: str | None = None  # the run or checkpoint to begin with
     addresses: tuple[str, ...] = ()  # where messages go
-    profile: str | None = None  # the name of the profile to keep
-    perf_every: float | None = None  # seconds between [PERF] lines
     quiet: bool = False
 
 
@@ -164,7 +162,7 @@ def _train(
     with (
         interruptions.training(),
         LiveTraining(interruptions, config.probe_against, shown) as live,
-        Profiled(folder, company.profile, company.perf_every) as profiled,
+        Profiled(folder, config.profile, config.perf_every) as profiled,
     ):
 
         def saved(checkpoint: Path) -> None:

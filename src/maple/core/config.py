@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from maple.core.errors import ConfigError
 from maple.core.mistakes import sentence
-from maple.core.section import Section, Width, plain_url
+from maple.core.section import Section, Width, file_name, plain_url
 
 __all__ = [
     "AUTO_TABLES",
@@ -277,6 +277,13 @@ class Config(Section):
     storage: Annotated[str, AfterValidator(plain_url)] | None = Field(
         None, description="a folder that runs are copied to, and brought from: s3://… gs://… file://…"
     )
+    price_per_hour: float | None = Field(
+        None, ge=0, description="what this machine costs an hour: the end then says what the run cost"
+    )
+    profile: Annotated[str, AfterValidator(file_name)] | None = Field(
+        None, description="the name of a profile of where time goes, or true for one called profile; none if not set"
+    )
+    perf_every: float | None = Field(None, ge=0.1, description="seconds between two [PERF] lines; none if not set")
     net: NetConfig = NetConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     ppo: PpoConfig = PpoConfig()
@@ -288,6 +295,11 @@ class Config(Section):
     log: LogConfig = LogConfig()
     workers: WorkerConfig = WorkerConfig()
     actors: ActorConfig = ActorConfig()
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _called_profile(cls, value: Any) -> Any:
+        return ("profile" if value else None) if isinstance(value, bool) else value
 
     @property
     def horizon(self) -> int:
