@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from pettingzoo import ParallelEnv
 
 from tests.games.external.envs import Match, Walk
 
@@ -175,3 +176,41 @@ class Emulated(Walk):
     def close(self) -> None:
         self.program.kill()
         self.program.wait()
+
+
+class Closing(ParallelEnv):
+    """Two seats, of two actions and of three, cut off after two rounds; a call is closed in the round after it.
+
+    In the end the masks are by the same rule ("called"), close all, or are not there ("unsaid").
+    """
+
+    metadata = {"name": "closing"}  # noqa: RUF012
+
+    def __init__(self, closes: str = "called") -> None:
+        self.possible_agents, self.closes = ["few", "many"], closes
+
+    def observation_space(self, agent: str) -> Any:
+        return spaces.MultiBinary(2)
+
+    def action_space(self, agent: str) -> Any:
+        return spaces.Discrete(2 if agent == "few" else 3)
+
+    def _infos(self, called: dict[str, int], over: bool) -> dict[str, Any]:
+        if over and self.closes == "unsaid":
+            return {agent: {} for agent in self.possible_agents}
+        masks = {agent: np.ones(self.action_space(agent).n, np.int8) for agent in self.possible_agents}
+        for agent, action in called.items():
+            masks[agent][action] = 0
+        return {agent: {"action_mask": mask * (not over or self.closes == "called")} for agent, mask in masks.items()}
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        self.agents, self.round = list(self.possible_agents), 0
+        return {agent: np.ones(2, np.int8) for agent in self.agents}, self._infos({}, False)
+
+    def step(self, actions: dict[str, int]) -> tuple[Any, Any, Any, Any, Any]:
+        self.round += 1
+        over, everyone = self.round == 2, list(self.agents)
+        seen = {agent: np.ones(2, np.int8) for agent in everyone}
+        infos = self._infos(actions, over)
+        self.agents = [] if over else everyone
+        return seen, dict.fromkeys(everyone, 0.0), dict.fromkeys(everyone, False), dict.fromkeys(everyone, over), infos

@@ -23,6 +23,7 @@ __all__ = [
     "MASK",
     "Actions",
     "ContractError",
+    "NothingOpenError",
     "Shape",
     "actions_of",
     "bind",
@@ -41,6 +42,10 @@ Write = Callable[[Any], None]
 
 class ContractError(GameError):
     """An env that did not keep to what it declared."""
+
+
+class NothingOpenError(ContractError):
+    """An env that closed every action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +250,7 @@ def bind_mask(actions: Actions, out: NDArray[np.bool_]) -> Write:
             raise ContractError(f"gave an action mask of shape {mask.shape} for {count} actions")
         room[...] = mask
         if written.tobytes().find(1) < 0:  # a tenth of what any() costs
-            raise ContractError("left no action open")
+            raise NothingOpenError("left no action open")
 
     def write_parts(mask: Any) -> None:
         flat = np.concatenate([np.asarray(part).reshape(-1) for part in mask]) if isinstance(mask, tuple) else mask
