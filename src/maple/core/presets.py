@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ def user_presets(game: str) -> Path:
     """Where the user's own presets of a game are: `presets/GAME/` of the config folder."""
     home = os.environ.get("MAPLE_CONFIG_DIR")
     folder = Path(home) if home else Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "maple"
-    return folder.expanduser() / "presets" / game
+    # the import path of an env has a colon, which Windows does not allow in a name
+    return folder.expanduser() / "presets" / re.sub(r"[^A-Za-z0-9_.-]+", "-", game)
 
 
 def preset_names(game: str | None = None) -> list[str]:
