@@ -367,7 +367,7 @@ class Host:
 
     def _count_failure(self, table: int, when: str, trace: str) -> None:
         self._deaths[table] += 1
-        if self._deaths[table] > self._max_deaths:
+        if self._deaths[table] >= self._max_deaths:
             last = trace.strip().splitlines()[-1]
             raise GameError(
                 f"{self._name} failed {self._deaths[table]} times at table {self._first + table} without finishing a "

@@ -208,8 +208,10 @@ class WorkerConfig(Section):
         "auto", description="0 for none: the trainer plays; auto goes by measured cost"
     )
     step_limit_s: float = Field(30.0, gt=0, description="a step that takes longer means that the worker hangs")
-    memory_mb: float = Field(0.0, ge=0, description="a worker that holds more is replaced; 0 for no bound")
-    max_deaths: int = Field(20, ge=0, description="of one worker or table without a finished game, before the run ends")
+    memory_mb: float = Field(
+        0.0, ge=0, description="a worker that holds more, with the programs of its envs, is replaced; 0 for no bound"
+    )
+    max_deaths: int = Field(20, ge=1, description="of one worker or table without a finished game, which end the run")
     spares: int = Field(2, ge=0, description="processes that stand by, their envs made, to take a dead one's place")
 
 

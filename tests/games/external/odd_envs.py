@@ -162,9 +162,10 @@ class Loud(Walk):
 class Emulated(Walk):
     """A walk with a program of its own beside it, whose number is left in a folder; it ends its process at a step."""
 
-    def __init__(self, folder: str, fault: bool = False) -> None:
+    def __init__(self, folder: str, fault: bool = False, hoard_mb: int = 0) -> None:
         super().__init__("none")
-        self.program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        code = f"import time; hoard = b'x' * ({hoard_mb} << 20); time.sleep(600)"
+        self.program = subprocess.Popen([sys.executable, "-c", code])
         (Path(folder) / str(self.program.pid)).touch()
         self.fault = fault
 

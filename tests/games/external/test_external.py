@@ -283,7 +283,7 @@ def test_an_env_that_always_fails_ends_the_run() -> None:
     game = external("Faulty", fault="raise", every=1)
     with (
         SerialArena(game, 2, seed=1, max_deaths=4) as arena,
-        pytest.raises(GameError, match=r"failed 5 times at table \d without finishing a game, last with reset\(seed="),
+        pytest.raises(GameError, match=r"failed 4 times at table \d without finishing a game, last with reset\(seed="),
     ):
         play(arena, game, 1000)
 
