@@ -211,8 +211,9 @@ def actions_of(space: spaces.Space[Any], name: str) -> Actions:
             count = math.prod(sizes)
             if count > ACTION_LIMIT:
                 raise GameError(
-                    f"{name} has {count:,} combinations in its {type(space).__name__} actions, more than "
-                    f"{ACTION_LIMIT:,}; let the env take one part of the action a step"
+                    f"{name} has {count:,} combinations in its {type(space).__name__} actions, and Maple lists up to "
+                    f"{ACTION_LIMIT:,}; wrap the env so that it takes one part a step: docs/howto/your-own-env.md has "
+                    "the wrapper"
                 )
             rows = np.array(list(product(*(range(n) for n in sizes))), np.int64) + least
             return Actions(count, list(rows.reshape(count, *space.shape).astype(space.dtype)), sizes)
