@@ -196,6 +196,7 @@ class OfcGame:
             "fantasyland_stay": float(
                 figures["stays"][games, seat].sum() / max(1, figures["fantasy_hands"][games, seat].sum())
             ),
+            "reward": float(figures["score"][games, seat].sum() / self.settings.reward_scale / max(1, len(figures))),
         }
 
     def show(self, view: NDArray[np.uint64]) -> str:
