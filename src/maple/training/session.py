@@ -32,7 +32,7 @@ from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
 from maple.training.build import build_trainer, checkpoint_rivals, restore_trainer
 from maple.training.checkpoint import Checkpoint, latest_checkpoint
-from maple.training.evaluate import bot_player, evaluate, greedy_player
+from maple.training.evaluate import Player, bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
 from maple.training.learners import load_weights
 from maple.training.loop import Counters, HurriedError, Trainer, Update
@@ -354,9 +354,10 @@ class _Session:
     def _probe(self) -> None:
         """A quick look at the strength; it changes nothing in training, and its time counts as the run's."""
         began = time.monotonic()
+        other = bot_player(self.game, self.config.probe_against, self.trainer.actor.team)
         try:
             with span("evaluate"), suppress(HurriedError):
-                self._look(began)
+                self._look(other, began)
         except _TooLongError:
             self._say_once(f"takes more than {self._longest_look_s:g} s and is left; try fewer games, probe_hands")
         except GameError as error:  # of an env: the games that are learned from have a say of their own
@@ -373,9 +374,8 @@ class _Session:
             self.warn(f"a look at the strength {what}; training goes on")
         self.said = True
 
-    def _look(self, began: float) -> None:
+    def _look(self, other: Player, began: float) -> None:
         team, limits = self.trainer.actor.team, self.config.workers
-        other = bot_player(self.game, self.config.probe_against, team)
         others = [other] * (self.game.spec.seats - 1)
         agent = greedy_player(self.trainer.learner.policy)
         count = LOOK_WORKERS if limits.count == "auto" else min(limits.count, LOOK_WORKERS)
