@@ -43,7 +43,7 @@ def test_the_wheel_runs_maple_games_in_a_new_environment(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert "ofc" in done.stdout
     presets = subprocess.run(
-        [home / "bin" / "python", "-c", "from maple.core.config import preset_names; print(preset_names())"],
+        [home / "bin" / "python", "-c", "from maple.core.presets import preset_names; print(preset_names())"],
         capture_output=True,
         text=True,
         check=True,

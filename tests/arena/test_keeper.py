@@ -71,7 +71,7 @@ def test_an_env_that_cannot_be_made_for_a_moment_costs_no_run(tmp_path: Path, mo
         play(arena, game, 20)
     assert sum("has no env" in line and "the port is taken" in line for line in log) == 2
     hopeless = failing("Unmade", mark=str(tmp_path / "other"), refuse_from=4, refuse_to=10**6)
-    sentence = r"failed 5 times at table \d without finishing a game, last while its env was made: .*the port is taken"
+    sentence = r"failed 4 times at table \d without finishing a game, last while its env was made: .*the port is taken"
     with SerialArena(hopeless, 2, seed=1, max_deaths=4) as arena, pytest.raises(GameError, match=sentence):
         play(arena, hopeless, 20)
 

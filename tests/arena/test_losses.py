@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from maple.arena.serial import SerialArena
+from maple.arena.warden import Warden
 from maple.arena.workers import Parts, WorkerArena
 from maple.core.step import Outcome
 from maple.games import make_game
@@ -106,6 +107,52 @@ def test_programs_of_envs_end_with_their_worker(fault: bool, tmp_path: Path) -> 
             arena.send(arena.recv().mask.argmax(axis=1))
         _, alive = psutil.wait_procs([psutil.Process(pid) for pid in first if psutil.pid_exists(pid)], timeout=20)
         assert not alive
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no groups of processes")
+def test_programs_of_envs_end_when_the_trainer_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\nfrom maple.games import make_game\nfrom maple.arena.workers import WorkerArena\n"
+        f"game = make_game('tests.games.external.odd_envs:Emulated', {{'folder': {str(tmp_path)!r}}})\n"
+        "by_examination = set(os.listdir(game.settings.folder))\n"
+        "arena = WorkerArena(game, 2, 0, workers=1, spares=0)\narena.recv()\n"
+        "print(*set(os.listdir(game.settings.folder)) - by_examination, *arena.pids, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 3, done.stderr  # two programs and the worker
+    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=20)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_warden_leaves_alone_what_it_was_told_to_forget() -> None:
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    kept, ended = (subprocess.Popen(sleeps, start_new_session=True) for _ in range(2))
+    warden = Warden()
+    for process in (kept, ended):
+        warden.watch(process.pid)
+    warden.forget(kept.pid)
+    assert warden._process is not None
+    assert warden._process.stdin is not None
+    warden._process.stdin.close()  # as when this process is killed
+    assert ended.wait(20) == -signal.SIGKILL
+    assert warden._process.wait(20) == 0
+    assert kept.poll() is None
+    kept.kill()
+    kept.wait()
+
+
+def test_the_memory_of_an_envs_programs_counts(tmp_path: Path) -> None:
+    game, log = (
+        make_game("tests.games.external.odd_envs:Emulated", {"folder": str(tmp_path), "hoard_mb": 300}),
+        list[str](),
+    )
+    assert isinstance(game, ExternalGame)
+    with WorkerArena(game, 1, 0, workers=1, spares=0, memory_mb=250.0, log=log.append) as arena:
+        while not arena.lost_workers:
+            arena.send(arena.recv().mask.argmax(axis=1))
+    assert any("held more than 250 MB and was killed" in line for line in log)
 
 
 def test_actions_that_a_late_worker_was_not_given_are_not_reported() -> None:

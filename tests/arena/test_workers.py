@@ -180,7 +180,7 @@ def test_a_log_that_cannot_be_written_stops_no_worker() -> None:
 
 def test_a_worker_that_keeps_dying_ends_the_run() -> None:
     game = external("Faulty", fault="exit", every=1)
-    sentence = r"worker 0 of .*Faulty died 3 times without finishing a game; the last time it ended with exit code 7 at"
+    sentence = r"worker 0 of .*Faulty died 2 times without finishing a game; the last time it ended with exit code 7 at"
     with WorkerArena(game, 2, seed=1, workers=1, max_deaths=2) as arena, pytest.raises(GameError, match=sentence):
         play(arena, game, 1000)
     assert not _children()

@@ -21,7 +21,7 @@ from maple.games import make_game
 
 SMALL = ["tables=48", "threads=1", "net.hidden=[16, 8]", "game.fantasyland=off"]
 SMALL += ["afterstate.horizon=480", "afterstate.minibatch=64"]
-SLOW = "afterstate.epochs=24 afterstate.minibatch=16"
+SLOW = "tables=2"  # the same recipe, but a round of play, which takes about as long, makes 2 decisions and not 48
 PLAN = Plan(Limits(1.10, 1.0, 8), seconds=1.2, pairs=5, hands=600, look_hands=60, opponents=("random",))
 
 
@@ -58,10 +58,14 @@ def test_faster_but_random_is_rejected(sides: Sides) -> None:
     assert content["strength_diff"] < -PLAN.limits.margin
     assert content["strength_diff_ci95"][1] < 0
     assert content["figures"]["points_per_hand against random"]["diff"] < 0
+    reward = content["figures"]["reward against random"]
+    assert reward["ci95"][0] < reward["diff"] == pytest.approx(reward["candidate"] - reward["base"]) < 0
 
 
 def test_a_real_speed_up_is_adopted(sides: Sides) -> None:
-    found = compare(sides, _config(f"{SLOW} optimizer.learning_rate=1.0e-6"), _config("default"), PLAN, _silent)
+    base, candidate = _config(SLOW), _config("default")
+    assert differing(base, candidate) == {"tables": (2, 48)}
+    found = compare(sides, base, candidate, PLAN, _silent)
     assert found.verdict.verdict == "adopt", found.as_json()
     assert found.verdict.exit_code == 0
 

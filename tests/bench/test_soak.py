@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -118,3 +120,19 @@ def test_a_killed_run_goes_on_each_time(tmp_path: Path) -> None:
 def test_a_run_that_cannot_start_is_told_of(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="did not go on"):
         bench_kills("ofc", 1, ["ppo.nonsense=1"], tmp_path, 2, lambda _: None)
+
+
+def test_kills_hold_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = list[bool]()
+
+    @contextmanager
+    def lock(_tell: object) -> Iterator[None]:
+        held.append(True)
+        yield
+        held.pop()
+
+    monkeypatch.setattr("maple.cli.soak.machine_lock", lock)
+    monkeypatch.setattr("maple.cli.soak.compile_kernels", lambda _: 0.0)
+    monkeypatch.setattr("maple.bench.kills.bench_kills", lambda *_: {"held": bool(held)})
+    assert json.loads(maple("bench", "kills", "ofc", "--kills", "1", "--json").stdout) == {"held": True}
+    assert held == []

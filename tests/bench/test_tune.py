@@ -16,8 +16,9 @@ from maple.bench.compare import differing
 from maple.bench.train import MapleSide
 from maple.bench.tune import Setting, Slices, Space, Tried, race, tune, write_preset
 from maple.bench.tune_learning import improve
-from maple.core.config import Config, preset_names
+from maple.core.config import Config
 from maple.core.errors import ConfigError
+from maple.core.presets import preset_names
 from maple.core.sources import load_config
 from maple.games import entry
 

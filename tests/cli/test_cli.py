@@ -306,6 +306,25 @@ def test_the_reference_page_has_every_setting() -> None:
     page = maple("config", "docs").stdout
     for key in [*known_keys(), *ENVIRONMENT, "CLOUD_PROVIDER", "GCS_BUCKET", "S3_BUCKET", "DISCORD_WEBHOOK_URL"]:
         assert f"`{key}`" in page, key
+    assert "`practice[].share`" in page
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert len(rows) > 150
+    for row in rows:
+        assert all(cell.strip() for cell in row.strip("|").split("|")), row
+
+
+def test_settings_are_shown_without_a_game_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAPLE_PPO__CLIP", "0.1")
+    said = maple("config", "show", "--preset", "speed", "--json")
+    assert said.returncode == 0, said.stderr
+    found = json.loads(said.stdout)["settings"]
+    assert found["ppo.clip"] == {"value": 0.1, "source": "$MAPLE_PPO__CLIP"}
+    assert found["algo"]["source"] == "default"
+    assert any(setting["source"] == "preset speed" for setting in found.values())
+    assert not any(key == "name" or key.startswith("game.") for key in found)
+    assert "settings where no game says otherwise" in maple("config", "show").stdout
+    of_a_game = maple("config", "show", "--set", "game.seats=2")
+    assert (of_a_game.returncode, "name the game too" in of_a_game.stderr) == (2, True)
 
 
 def test_the_evaluation_at_the_end_is_compared_with_the_best_before(

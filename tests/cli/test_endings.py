@@ -25,6 +25,11 @@ def test_an_env_of_ones_own_is_trained_to_its_end(env: str, tmp_path: Path) -> N
     (row,) = found["evaluations"]
     assert row["metric"] in row
     assert row["against"] == ([] if env == "Walk" else ["random"])
+    (listed,) = json.loads(maple("runs", "--runs-dir", tmp_path, "--json").stdout)["runs"]
+    assert listed["best"] == row[row["metric"]]
+    best = json.loads((tmp_path / "end" / "checkpoints" / "best" / "checkpoint.json").read_text())
+    assert best["step"] == found["steps"]
+    assert maple("eval", "end@best", "--runs-dir", tmp_path, "--hands", "4").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_an_env_that_always_exits_ends_the_run_with_a_sentence(tmp_path: Path) -
         *("--set", "env.fault=exit", "--set", "env.every=1", "--set", "workers.max_deaths=2"),
     )
     assert done.returncode == 2
-    assert "died 3 times without finishing a game; the last time it ended with exit code 7" in done.stderr
+    assert "died 2 times without finishing a game; the last time it ended with exit code 7" in done.stderr
     assert "Traceback" not in done.stderr
 
 

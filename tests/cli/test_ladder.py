@@ -54,3 +54,13 @@ def test_an_exported_file_is_told_of(runs: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["largest_difference"] < 1e-5
     nowhere = maple("export", "tiny", "--runs-dir", runs, "--onnx", runs / "tiny" / "config.json" / "x.onnx")
     assert (nowhere.returncode, "choose another place" in nowhere.stderr) == (2, True)
+
+
+def test_an_export_without_a_name_goes_into_the_runs_folder(runs: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    for words, name in ((["tiny", "--onnx"], "tiny.onnx"), (["--onnx", "--json", "tiny@720"], "tiny-720.onnx")):
+        done = maple("export", "--runs-dir", runs, *words)
+        assert done.returncode == 0, done.stderr
+        assert (runs / "tiny" / "export" / name).is_file()
+        assert str(runs / "tiny" / "export" / name) in "".join(done.stdout.split("\n"))
+    assert maple("export", "tiny", "--runs-dir", runs).returncode == 2

@@ -102,3 +102,19 @@ def test_a_profile_makes_no_env_and_leaves_stdout_alone(tmp_path: Path) -> None:
         assert json.loads(done.stdout)["steps"] >= 1000
         made[bool(profile)] = len(mark.read_text().splitlines())
     assert made[True] == made[False]
+
+
+def test_a_profile_and_perf_lines_are_settings_too(tmp_path: Path) -> None:
+    small = [word for word in SMALL if word != "--profile"]
+    for steps, name in (("200", "mine"), ("400", "true")):  # a run that goes on may be profiled anew
+        settings = ["--set", f"profile={name}", "--set", "perf_every=0.1", "--steps", steps]
+        done = maple("train", WALK, *small, *settings, "--runs-dir", tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert {path.removesuffix(".json") for path in _profiles(tmp_path)} >= {"mine", "profile"}
+    shown = json.loads(maple("config", "show", WALK, *small[:-2], *settings, "--json").stdout)["settings"]
+    assert shown["profile"] == {"value": "profile", "source": "--set"}
+    assert shown["perf_every"] == {"value": 0.1, "source": "--set"}
+    wrong = maple("train", WALK, *small, "--set", "profile=../mine", "--runs-dir", tmp_path)
+    assert (wrong.returncode, "is no name for a file" in wrong.stderr) == (2, True)
+    long = maple("train", WALK, *small, "--set", "perf_every=0.1", "--steps", "8000", "--runs-dir", tmp_path)
+    assert "[PERF]" in long.stderr

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import yaml
 
+from maple.bench.compare import Comparison, Plan
+from maple.bench.gate import Paired, decide
 from maple.cli.app import app
 from maple.core.errors import ConfigError, UserError
 from tests.cli.command import TINY as SMALL
@@ -72,6 +75,36 @@ def test_compare_rejects_by_its_exit_code_and_speaks_json() -> None:
     assert "throughput failed" in found["reason"]
     assert found["throughput_ratio_ci95"][1] < 1.1
     assert {"strength_diff", "strength_diff_ci95", "time_to_strength", "figures"} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    ("speeds", "differences", "code", "told"),
+    [
+        ([2.0, 2.1, 1.9, 2.0, 2.05], [0.1, 0.2, 0.15, 0.12], 0, "adopt (throughput at least"),
+        ([2.0, 2.1, 1.9, 2.0, 2.05], [-2.0, 2.0, -1.0, 1.0], 3, "undecided: needs {more:,} more games (strength not"),
+        ([1.0, 1.5, 0.9, 1.2, 1.1], [0.1, 0.2, 0.15, 0.12], 3, "undecided: needs {more:,} more games (throughput not"),
+    ],
+)
+def test_compare_tells_its_verdict_by_exit_code_and_words(
+    speeds: list[float], differences: list[float], code: int, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(_sides: object, _base: object, _candidate: object, plan: Plan, _tell: object) -> Comparison:
+        found = Comparison(plan, "points_per_hand")
+        found.evidence.base_speeds, found.evidence.candidate_speeds = [1.0] * len(speeds), speeds
+        found.evidence.duels = [Paired(one, 0.01, games=600) for one in differences]
+        found.verdict = decide(found.evidence, found.limits)
+        return found
+
+    monkeypatch.setattr("maple.bench.compare.compare", measured)
+    monkeypatch.setattr("maple.bench.compare.two_sides", nullcontext)
+    monkeypatch.setattr("maple.cli.compare.compile_kernels", lambda *_: 0.0)
+    asked = maple("compare", "default", "speed", "--json")
+    assert asked.returncode == code, asked.stderr
+    more = json.loads(asked.stdout)["needs_more_games"]
+    assert (more > 0) == (code == 3)
+    done = maple("compare", "default", "speed")
+    assert done.returncode == code, done.stderr
+    assert told.format(more=more) in " ".join(done.stdout.split())
 
 
 def test_tune_writes_the_preset_that_training_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,10 +87,33 @@ def test_a_run_begins_with_the_weights_of_its_own_game(runs: Path, tmp_path: Pat
     assert "is of game 'ofc', not 'wargame'; choose another --from" in " ".join(done.stderr.split())
 
 
-def test_what_a_run_cost_is_told(tmp_path: Path) -> None:
-    words = ["--run", "x", "--runs-dir", tmp_path, "--steps", "700", "--price-per-hour", "3.6", "--json"]
+@pytest.mark.parametrize("priced", [["--price-per-hour", "3.6"], ["--set", "price_per_hour=3.6"], []])
+def test_what_a_run_cost_is_told(priced: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not priced:
+        monkeypatch.setenv("MAPLE_PRICE_PER_HOUR", "3.6")
+    words = ["--run", "x", "--runs-dir", tmp_path, "--steps", "700", *priced, "--json"]
     done = maple("train", "ofc", *words, *TINY)
     found = json.loads(done.stdout)
     assert found["cost"]["total"] == pytest.approx(found["elapsed_s"] / 1000)
     assert found["cost"]["per_million_steps"] == pytest.approx(found["cost"]["total"] / found["steps"] * 1e6)
     assert "of training alone" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("newer", "told"),
+    [
+        ({"warp": {"drive": True}}, "there is no setting 'warp'"),
+        ({"algo": "clairvoyance"}, "algo = 'clairvoyance' cannot be used"),
+        ({"game": {"seats": 3, "gravity": 2}}, "ofc has no option 'gravity'"),
+        ({"name": "chess"}, "there is no game 'chess'"),
+    ],
+)
+def test_a_stored_run_of_a_newer_maple_is_told_of(newer: dict[str, Any], told: str, runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "tiny", tmp_path / "there" / "tiny")
+    config = tmp_path / "there" / "tiny" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), **newer}))
+    done = maple("train", f"file://{tmp_path}/there/tiny", "--runs-dir", tmp_path / "here", "--steps", "3000")
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert f"run 'tiny' was written by another Maple, perhaps a newer one: {told}" in said
+    assert not (tmp_path / "here").exists()

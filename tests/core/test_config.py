@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 import maple
-from maple.core.config import preset_names
 from maple.core.errors import ConfigError, GameError
+from maple.core.presets import preset_names, preset_settings, user_presets
 from maple.core.sources import load_config
 from maple.games import GAMES, game_settings, make_game
 from maple.games.showdown.schema import REWARD_PARTS
@@ -55,6 +55,18 @@ def test_every_preset_loads(preset: str) -> None:
 def test_bad_settings_get_a_sentence(settings: list[str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(sentence)):
         load_config("ofc", settings=settings)
+
+
+def test_presets_of_an_env_have_a_folder_that_any_system_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAPLE_CONFIG_DIR", str(tmp_path))
+    env = "my_package.my_module:make_env"
+    assert user_presets(env) == tmp_path / "presets" / "my_package.my_module-make_env"
+    user_presets(env).mkdir(parents=True)
+    (user_presets(env) / "tuned.yml").write_text("tables: 7\n")
+    assert preset_settings("tuned", env) == {"tables": 7}
+    assert "tuned" in preset_names(env)
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:

@@ -58,6 +58,10 @@ def test_names_of_other_programs_are_understood() -> None:
         ({"NUM_ENVS": "0"}, "tables = 0 (from $NUM_ENVS) cannot be used: it must be greater than or equal to 1"),
         ({"CLOUD_PROVIDER": "attic"}, "CLOUD_PROVIDER = 'attic' cannot be used; write gcs, aws or none"),
         ({"CLOUD_PROVIDER": "gcs", "S3_BUCKET": "b"}, "CLOUD_PROVIDER is gcs, but GCS_BUCKET is not set"),
+        (
+            {"GCS_BUCKET": "a", "S3_BUCKET": "b"},
+            "GCS_BUCKET and S3_BUCKET are both set; say which one is meant: CLOUD_",
+        ),
         ({"USE_SUBPROC_ENVS": "maybe"}, "USE_SUBPROC_ENVS = 'maybe' cannot be used"),
     ],
 )
@@ -92,6 +96,10 @@ def test_values_that_cannot_work_together_are_refused(section: str) -> None:
         ({"CLOUD_PROVIDER": "AWS", "S3_BUCKET": "box"}, "s3://box", "$S3_BUCKET"),
         ({"CLOUD_PROVIDER": "aws", "S3_BUCKET": "box", "MAPLE_STORAGE_URL": "file:///x"}, "file:///x", None),
         ({"CLOUD_PROVIDER": "none", "S3_BUCKET": "box"}, None, "default"),
+        ({"GCS_BUCKET": "box/runs"}, "gs://box/runs", "$GCS_BUCKET"),
+        ({"S3_BUCKET": "box", "GCS_BUCKET": ""}, "s3://box", "$S3_BUCKET"),
+        ({"CLOUD_PROVIDER": "s3", "S3_BUCKET": "box", "GCS_BUCKET": "other"}, "s3://box", "$S3_BUCKET"),
+        ({"S3_BUCKET": "box", "GCS_BUCKET": "other", "MAPLE_STORAGE_URL": "file:///x"}, "file:///x", None),
     ],
 )
 def test_the_clouds_own_names_say_where_runs_are_copied(

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from maple.arena.native import NativeArena
 from maple.core.threads import Team
-from maple.games.rewards import Component, Ledger, pay
+from maple.games.rewards import Component, Ledger, pay, subtotals
 from tests.games.wargame.match import wargame
 
 
@@ -39,6 +39,17 @@ def test_nothing_is_lost_and_the_parts_add_up(
     sums = np.array(earned).sum(axis=0)
     assert parts.tolist() == (sums * np.array(weight)).tolist()
     assert total == parts.sum()
+
+
+def test_the_total_stands_beside_its_parts() -> None:
+    parts = np.array([[[1, 0.5], [9, 9]], [[9, 9], [3, -0.5]]], np.float32)
+    found = subtotals(("win", "hold"), parts, np.array([0, 1]))
+    assert found == {"reward": 2.0, "reward_win": 2.0, "reward_hold": 0.0}
+    game = wargame()
+    figures = np.zeros(2, game.spec.figures)
+    figures["parts"][:, 0, 0], figures["parts"][:, 0, 1] = [1.0, 0.5], [0.25, 0.25]
+    summary = game.summarize(figures, np.zeros(2, np.int64))
+    assert summary["reward"] == 1.0 == sum(value for name, value in summary.items() if name.startswith("reward_"))
 
 
 def test_a_secondary_component_waits_for_its_decision() -> None:

@@ -2,73 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from maple.core.errors import ConfigError
-from maple.runs.notify import Message, Notifier, addresses, make_notifier
+from maple.runs.notify import TRIES, Message, Notifier, addresses, make_notifier
 from maple.runs.secrets import secrets_of, without_secrets
-
-
-class _Service(ThreadingHTTPServer):
-    """Answers with the statuses it was told, then with 200; 0 is no answer at all."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers: list[int] = []
-        self.got: list[dict[str, str]] = []
-
-    def handle_error(self, *_: object) -> None:
-        """A connection that was cut is no error here."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Service
-
-    def do_POST(self) -> None:
-        content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status = self.server.answers.pop(0) if self.server.answers else 200
-        if status == 0:
-            self.connection.close()
-            return
-        if status == 200:
-            self.server.got.append(content)
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Be quiet."""
+from tests.runs.service import SILENT, Service, running_service
 
 
 @pytest.fixture
-def service() -> Iterator[_Service]:
-    server = _Service()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
+def service() -> Iterator[Service]:
+    with running_service() as server:
+        yield server
 
 
-def _address(service: _Service) -> str:
-    return f"json://user:verysecretword@127.0.0.1:{service.server_address[1]}/hooktoken12345"
-
-
-def _notifier(service: _Service, told: list[str]) -> Notifier:
-    notifier = make_notifier([_address(service)], told.append)
+def _notifier(service: Service, told: list[str], more: str = "") -> Notifier:
+    notifier = make_notifier([service.address(more)], told.append)
     assert notifier is not None
     notifier._first_wait_s = 0.01
     return notifier
 
 
-def test_messages_arrive_in_order(service: _Service) -> None:
+def test_messages_arrive_in_order(service: Service) -> None:
     told: list[str] = []
     notifier = _notifier(service, told)
     for number in range(3):
@@ -79,7 +37,7 @@ def test_messages_arrive_in_order(service: _Service) -> None:
 
 
 @pytest.mark.parametrize("answers", [[429], [500, 500], [0, 429, 500]])
-def test_a_service_in_trouble_is_tried_again(answers: list[int], service: _Service) -> None:
+def test_a_service_in_trouble_is_tried_again(answers: list[int], service: Service) -> None:
     service.answers = answers
     told: list[str] = []
     notifier = _notifier(service, told)
@@ -89,7 +47,31 @@ def test_a_service_in_trouble_is_tried_again(answers: list[int], service: _Servi
     assert told == []
 
 
-def test_what_cannot_be_sent_is_dropped_and_told_once_without_the_address(service: _Service) -> None:
+def test_a_service_that_accepts_and_stays_silent_is_tried_so_often_and_given_up(service: Service) -> None:
+    service.usual = SILENT
+    told: list[str] = []
+    notifier = _notifier(service, told, "?rto=0.05")  # how long Apprise waits for an answer
+    notifier.tell(Message("end", "of the run"))
+    notifier.close(60.0)
+    assert (service.tries, notifier.sent, notifier.dropped, len(told)) == (TRIES, 0, 1, 1)
+
+
+def test_closing_does_not_wait_for_a_service_that_never_answers() -> None:
+    tries, answered = list[str](), threading.Event()
+
+    def send(message: Message) -> bool:
+        tries.append(message.title)
+        return answered.wait(60) and False
+
+    notifier = Notifier(send, [], lambda _: None)
+    notifier.tell(Message("start", ""))
+    notifier.tell(Message("end", ""))
+    notifier.close(0.02)  # returns while the first try is under way
+    assert (tries, notifier.sent) == (["start"], 0)
+    answered.set()
+
+
+def test_what_cannot_be_sent_is_dropped_and_told_once_without_the_address(service: Service) -> None:
     service.answers = [500] * 40
     told: list[str] = []
     notifier = _notifier(service, told)

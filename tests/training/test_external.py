@@ -118,7 +118,7 @@ def test_the_profile_has_an_account_of_every_worker(tmp_path: Path) -> None:
     assert len(played) >= 2  # and the one of the trial
     for account in workers:
         assert sum(span["share"] for span in account["spans"]) == pytest.approx(1.0, abs=5e-3)
-        assert account["untracked_s"] <= 0.05 * account["wall_s"]
+        assert account["untracked_s"] <= 0.03 * account["wall_s"]
         assert min(span["self_s"] for span in account["spans"]) >= 0
     counters = found["counters"]
     assert counters["process_starts"] >= 2

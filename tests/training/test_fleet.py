@@ -150,9 +150,9 @@ def test_a_lost_game_repeats_with_the_seed_and_the_actions_reported(team: Team) 
 
 def test_an_env_that_always_fails_ends_the_run(team: Team) -> None:
     config = _config("Faulty", "env.fault=raise", "env.every=1", "env.at=1", "actors.count=1", "workers.max_deaths=3")
-    with _trainer(config, team) as trainer, pytest.raises(GameError, match=r"failed 4 times at table \d+ without"):
+    with _trainer(config, team) as trainer, pytest.raises(GameError, match=r"failed 3 times at table \d+ without"):
         trainer.round()
-    dies = _config("Faulty", "env.fault=exit", "env.every=1", "env.at=1", "actors.count=1", "workers.max_deaths=1")
+    dies = _config("Faulty", "env.fault=exit", "env.every=1", "env.at=1", "actors.count=1", "workers.max_deaths=2")
     with (
         _trainer(dies, team) as trainer,
         pytest.raises(GameError, match=r"actor 0 of .* died 2 times without finishing"),

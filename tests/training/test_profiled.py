@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 from maple.core.sources import load_config
 from maple.games import entry
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
-from maple.perf import Profiler
+from maple.perf import Profiler, ShortLine
 from maple.runs.store import RunFolder
-from maple.training.session import train_run
+from maple.training.session import Progress, train_run
 
 WALK = "tests.games.external.envs:Walk"
 SMALL = ["tables=16", "net.hidden=[16]", "threads=2", "probe_every_s=0"]
@@ -52,8 +53,28 @@ def test_the_trainer_waits_for_workers(tmp_path: Path) -> None:
 
 def test_the_trainer_waits_for_actors(tmp_path: Path) -> None:
     accounts = _profiled(WALK, tmp_path, 2_000, [*PPO, "actors.count=1"])
-    assert _waited(accounts["main/MainThread"], "env_parallel_execution") > 0
+    assert _waited(accounts["main/MainThread"], "env_observe") > 0
     assert accounts["actor/MainThread"]["idle_s"] > 0
+
+
+def test_the_short_line_counts_waiting_for_actors_as_the_envs(tmp_path: Path) -> None:
+    settings = [*PPO, "actors.count=1", "workers.spares=0"]
+    config = load_config(WALK, settings=settings, defaults=entry(WALK).defaults, flags={"steps": 2_000})
+    told: list[str] = []
+    with Profiler() as profiler:
+        line = ShortLine(profiler.recorder, 0.0, time.monotonic)
+
+        def tell(now: Progress) -> bool:
+            told.extend(filter(None, [line.due(now.steps, now.games, now.minibatches)]))
+            return True
+
+        train_run(config, RunFolder(tmp_path / "seen"), tell)
+    assert len(told) >= 2
+    for text in told:
+        figures = dict(part.split("=") for part in text.split() if "=" in part)
+        assert float(figures["env_step_ms"]) > 0
+        assert float(figures["train_bwd_ms"]) > 0
+        assert float(figures["action_ms"]) == 0  # actors decide
 
 
 def test_the_thread_that_draws_ahead_waits_for_the_trainer(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from maple.core.errors import ConfigError
 from maple.core.sources import load_config
+from maple.games import entry
 from maple.runs.store import RunFolder
+from maple.training import session
 from maple.training.session import RECENT_S, Progress, Window, train_run
 
 
@@ -50,3 +53,48 @@ def test_a_reward_without_parts_gets_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="the reward of ofc is not made of parts"):
         train_run(config, RunFolder(tmp_path / "run"), lambda _: True)
     assert not (tmp_path / "run").exists()
+
+
+WALK = "tests.games.external.envs:Walk"
+FEW = ["tables=8", "net.hidden=[8]", "ppo.horizon=64", "ppo.minibatch=32", "threads=1", "workers.count=0"]
+
+
+def _look_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[RunFolder, int, list[str]]:
+    """A run of an env that is looked at after every update, if nothing keeps it from that; how often it was."""
+    looks, told, evaluate = list[int](), list[str](), session.evaluate
+
+    def counted(game: Any, agent: Any, others: Any, hands: int, *rest: Any) -> Any:
+        looks.append(hands)
+        return evaluate(game, agent, others, hands, *rest)
+
+    monkeypatch.setattr(session, "evaluate", counted)
+    config = load_config(WALK, settings=[*FEW, "probe_every_s=0.0001"], defaults=entry(WALK).defaults)
+    run = RunFolder(tmp_path / "run")
+    train_run(config.model_copy(update={"steps": 200}), run, lambda _: True, warn=told.append)
+    assert set(looks) == {32}
+    return run, len(looks), told
+
+
+def test_an_env_is_looked_at_and_its_best_agent_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert entry(WALK).defaults["probe_every_s"] > 0
+    run, looks, told = _look_often(tmp_path, monkeypatch)
+    assert (looks, told) == (4, [])
+    last = run.records("events.jsonl")[-1]
+    best = RunFolder(run.checkpoints / "best").read_json("checkpoint.json")
+    assert best["result"] >= last["probe"]["return"]
+
+
+def test_slow_looks_are_far_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "SLOW_LOOK_S", 0.0)
+    monkeypatch.setattr(session, "LOOKS_APART", 1e9)
+    assert _look_often(tmp_path, monkeypatch)[1:] == (1, [])
+
+
+def test_a_look_that_takes_too_long_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "LONGEST_LOOK_S", 0.0)
+    run, looks, told = _look_often(tmp_path, monkeypatch)
+    assert looks == 4
+    assert told == [
+        "a look at the strength takes more than 0.0001 s and is left; try fewer games, probe_hands; training goes on"
+    ]
+    assert not (run.checkpoints / "best").exists()

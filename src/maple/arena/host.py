@@ -128,14 +128,14 @@ class Host:
         own = self._range(lo, hi)
         seen, rewards, infos = list[Any](), list[float](), list[Any]()
         see, earn, note = seen.append, rewards.append, infos.append if self._wants_info else None
-        last: list[tuple[int, Any, float, bool]] = []
+        last: list[tuple[int, Any, float, bool, Any]] = []
         over: set[int] = set()
         actions = self._named(lo, own.action.tolist()) if self._watched else own.action.tolist()
         for step, action in zip(own.steps, actions, strict=True):
             try:
                 observation, reward, terminated, truncated, info = step(action)
                 if terminated or truncated:
-                    last.append((lo + len(seen), observation, reward, terminated))
+                    last.append((lo + len(seen), observation, reward, terminated, info))
                     reward = 0.0
             except FAILURES as error:
                 table = lo + len(seen)
@@ -153,9 +153,9 @@ class Host:
             fine = False
         if not fine:
             earned = np.array([self._earned(table, reward) for table, reward in enumerate(rewards, lo)])
-        for table, observation, reward, terminated in last:
+        for table, observation, reward, terminated, info in last:
             self._at[0] = table
-            self._end_single(self._singles[table], table, reward, terminated, observation)
+            self._end_single(self._singles[table], table, reward, terminated, observation, info)
             over.add(table)
         if over:
             own = self._range(lo, hi)  # an env that raised has been replaced
@@ -228,10 +228,12 @@ class Host:
                 self._lose(table, traceback.format_exc())
                 self._length[table] = 0
 
-    def _end_single(self, single: SingleTable, table: int, given: Any, terminated: bool, observation: Any) -> None:
+    def _end_single(
+        self, single: SingleTable, table: int, given: Any, terminated: bool, observation: Any, info: Any
+    ) -> None:
         reward = self._earned(table, given)
         try:
-            how = single.end(reward, terminated, observation)
+            how = single.end(reward, terminated, observation, info)
         except ContractError as error:
             raise self._breach(table, error, self._step_under_way(table)) from None
         single.length = int(self._length[table]) + 1
@@ -365,7 +367,7 @@ class Host:
 
     def _count_failure(self, table: int, when: str, trace: str) -> None:
         self._deaths[table] += 1
-        if self._deaths[table] > self._max_deaths:
+        if self._deaths[table] >= self._max_deaths:
             last = trace.strip().splitlines()[-1]
             raise GameError(
                 f"{self._name} failed {self._deaths[table]} times at table {self._first + table} without finishing a "

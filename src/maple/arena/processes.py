@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import psutil
@@ -23,6 +24,7 @@ import psutil
 from maple.arena.child import FATAL, READY, TAKE
 from maple.arena.memory import SharedBlock
 from maple.arena.readers import open_readers
+from maple.arena.warden import Warden
 from maple.core.errors import ConfigError, GameError
 from maple.perf import spans
 
@@ -31,6 +33,7 @@ __all__ = ["Keeper", "Watch", "WorkerProcess"]
 START_LIMIT_S = 120.0
 FAILED_STARTS = 3  # one after the other, before it is called hopeless
 RETRY_S = 0.5  # after a failed start, so that what was short for a moment may be there again
+PROGRAMS_EVERY_S = 1.0  # between two looks at whose child each process of the machine is, which take milliseconds
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -171,6 +174,7 @@ class Keeper:
         self._broken: Exception | None = None  # what ended the thread
         self._failures, self._number, self._start_at = 0, 0, 0.0
         self.starts = 0
+        self._warden, self._watched = Warden(), list[WorkerProcess]()
         self._closing = False
         self._change = threading.Condition()
         self._thread = threading.Thread(target=self._live, name="maple-keeper", daemon=True)
@@ -212,6 +216,7 @@ class Keeper:
         for process in (*self._starting, *self._ready):
             process.kill("is not needed any more")
             process.close()
+        self._warden.close()
 
     def _live(self) -> None:
         with spans.span("watch_processes"):
@@ -234,16 +239,22 @@ class Keeper:
                 if time.monotonic() >= self._start_at:
                     self._start_one()
             self._look_after_starting()
+        for process in [one for one in self._watched if not one.alive()]:
+            self._watched.remove(process)
+            self._warden.forget(process.pid)
         self._watch()
 
     def _start_one(self) -> None:
         self._number += 1
         try:
-            self._starting.append(self._start(self._number))
+            process = self._start(self._number)
         except (OSError, RuntimeError) as error:  # no memory, no descriptors, no threads are left
             need = "free memory, raise the limits of open files and processes, or play with fewer workers"
             self._note_failure(ConfigError(f"no process can be started for the envs: {error}; {need}"))
             return
+        self._starting.append(process)
+        self._watched.append(process)
+        self._warden.watch(process.pid)
         self.starts += 1
         spans.count("process_starts")
 
@@ -283,6 +294,8 @@ class Watch:
     def __init__(self, step_limit_s: float, memory_mb: float) -> None:
         self._step_limit_s, self._memory_mb = step_limit_s, memory_mb
         self._seen_at: dict[int, tuple[tuple[int, ...], float]] = {}
+        self._children: dict[int, list[int]] = {}
+        self._children_at = -inf
 
     def look(self, number: int, process: WorkerProcess, busy: bool, at: tuple[int, ...]) -> None:
         """Look at the process of a slot; `at` changes with every step that it plays while it is `busy`."""
@@ -292,8 +305,29 @@ class Watch:
             self._seen_at[number] = (state, now)
         elif now - since > self._step_limit_s:
             process.kill(f"hung for {self._step_limit_s:g} s and was killed")
-        if self._memory_mb and _resident_mb(process.pid) > self._memory_mb:
+        if self._memory_mb and self._held_mb(process.pid, now) > self._memory_mb:
             process.kill(f"held more than {self._memory_mb:g} MB and was killed")
+
+    def _held_mb(self, pid: int, now: float) -> float:
+        """The memory of a worker and of the programs that its envs have started."""
+        if now - self._children_at >= PROGRAMS_EVERY_S:
+            self._children, self._children_at = _by_parent(), now
+        held, known, left = 0.0, {pid}, [pid]
+        while left:
+            one = left.pop()
+            held += _resident_mb(one)
+            new = set(self._children.get(one, ())) - known  # a number that is used again may go round in circles
+            known |= new
+            left += new
+        return held
+
+
+def _by_parent() -> dict[int, list[int]]:
+    """The processes of this machine by whose children they are."""
+    found: dict[int, list[int]] = {}
+    for process in psutil.process_iter(["ppid"]):
+        found.setdefault(int(process.info["ppid"] or 0), []).append(int(process.pid))
+    return found
 
 
 def _resident_mb(pid: int) -> float:

@@ -26,7 +26,6 @@ def main() -> None:
     from maple.arena.host import Host
     from maple.core.errors import UserError
     from maple.perf.profiler import child_profile
-    from maple.perf.spans import span
 
     task = read_message()
     try:
@@ -36,7 +35,7 @@ def main() -> None:
                 f"{task['name']} has other spaces in a worker than in the trainer; make it the same each time"
             )
         os.write(answers, READY)
-        with child_profile("worker"), span("env_parallel_execution"):
+        with child_profile("worker", within="env_parallel_execution"):
             _serve(host, answers, handle, size, task)
         host.close()
     except UserError as error:

@@ -323,7 +323,7 @@ class WorkerArena:
         self.lost_workers += 1
         self._died_at.setdefault(number, time.perf_counter())
         self._deaths[number] += 1
-        if self._deaths[number] > self._max_deaths:
+        if self._deaths[number] >= self._max_deaths:
             raise GameError(
                 f"worker {number} of {self.spec.name} died {self._deaths[number]} times without finishing a game; the "
                 f"last time it {how} {repeats}"

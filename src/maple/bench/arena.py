@@ -65,34 +65,33 @@ class ArenaSide(Closing):
         self._arena.close()
 
 
-def _sides(envs: int, workers: int, rounds: int, masks: str, peers: bool) -> dict[str, Callable[[], Any]]:
-    arguments = {"rounds": rounds, "masks": masks}
+def _sides(envs: int, workers: int, rounds: int, peers: bool, seed: int) -> dict[str, Callable[[], Any]]:
+    arguments: dict[str, Any] = {"rounds": rounds, "masks": "method"}
 
     def arena(count: Any) -> ArenaSide:
         game = make_game("maple.bench.burn:BurnEnv", arguments)
         assert isinstance(game, ExternalGame)
-        return ArenaSide(external_arena(game, envs, 0, count, available_cores()))
+        return ArenaSide(external_arena(game, envs, seed, count, available_cores()))
 
     sides: dict[str, Callable[[], Any]] = {
         "maple": lambda: arena(workers),
         "auto": lambda: arena("auto"),
-        "serial": lambda: SerialLoop(envs, **arguments),
-        "limit": lambda: PlainLoops(envs, workers, **arguments),
+        "serial": lambda: SerialLoop(envs, seed, **arguments),
+        "limit": lambda: PlainLoops(envs, workers, seed, **arguments),
+        "unmasked": lambda: ArenaSide(_unmasked(envs, workers, rounds, seed)),
     }
-    if masks == "method":
-        sides["unmasked"] = lambda: ArenaSide(_unmasked(envs, workers, rounds))
     if peers:
         from maple.bench.peers.vector import GymnasiumAsync, Sb3Subproc
 
-        sides["gymnasium_async"] = lambda: GymnasiumAsync(envs, rounds)
-        sides["sb3_subproc"] = lambda: Sb3Subproc(envs, rounds)
+        sides["gymnasium_async"] = lambda: GymnasiumAsync(envs, rounds, seed)
+        sides["sb3_subproc"] = lambda: Sb3Subproc(envs, rounds, seed)
     return sides
 
 
-def _unmasked(envs: int, workers: int, rounds: int) -> SerialArena | WorkerArena:
+def _unmasked(envs: int, workers: int, rounds: int, seed: int) -> SerialArena | WorkerArena:
     game = make_game("maple.bench.burn:BurnEnv", {"rounds": rounds, "masks": "none"})
     assert isinstance(game, ExternalGame)
-    return external_arena(game, envs, 0, workers, available_cores())
+    return external_arena(game, envs, seed, workers, available_cores())
 
 
 def _measure(sides: dict[str, Callable[[], Any]], slice_s: float) -> tuple[dict[str, list[float]], int]:
@@ -122,14 +121,20 @@ def _ratios(speeds: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def bench_arena(
-    costs_us: Sequence[float], envs: int, workers: int, peers: bool, seconds: float, tell: Callable[[str], None]
+    costs_us: Sequence[float],
+    envs: int,
+    workers: int,
+    peers: bool,
+    seconds: float,
+    tell: Callable[[str], None],
+    seed: int = 0,
 ) -> list[dict[str, Any]]:
     """Steps a second of every side at each step cost; `seconds` is per side and cost."""
     per_us, results = rounds_per_us(), []
     for cost_us in costs_us:
         rounds = round(cost_us * per_us)
         tell(f"measuring envs of {cost_us:g} µs a step")
-        speeds, auto = _measure(_sides(envs, workers, rounds, "method", peers), seconds / ROUNDS)
+        speeds, auto = _measure(_sides(envs, workers, rounds, peers, seed), seconds / ROUNDS)
         means = {name: sum(values) / len(values) for name, values in speeds.items()}
         results.append(
             {
@@ -140,6 +145,7 @@ def bench_arena(
                 **{name: {"steps_per_s": means[name], "slices": speeds[name]} for name in speeds},
                 "overhead_us_per_step": 1e6 * (workers / means["maple"] - 1 / means["serial"]),
                 "ratios": _ratios(speeds),
+                "seed": seed,
                 "machine": machine(),
             }
         )

@@ -34,7 +34,7 @@ BASE, CANDIDATE = "base", "candidate"
 ALGOS = ("afterstate", "ppo", "dqn")  # sections of which a run reads the one that its algo names
 NOT_READ = (
     *("seed", "steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands"),
-    *("evaluate", "log"),
+    *("evaluate", "log", "price_per_hour", "profile", "perf_every"),
 )
 Sides = dict[str, SideProcess]
 

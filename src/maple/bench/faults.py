@@ -97,7 +97,7 @@ def _quantiles(name: str, seconds: list[float]) -> dict[str, float]:
     return {f"{name}_p{q}_s": float(np.quantile(seconds, q / 100)) if seconds else 0.0 for q in (50, 99)}
 
 
-def _play(faults: int, tables: int, workers: int, tell: Callable[[str], None]) -> dict[str, Any]:
+def _play(faults: int, tables: int, workers: int, tell: Callable[[str], None], seed: int) -> dict[str, Any]:
     game = make_game("maple.bench.burn:BurnEnv", {"fault_every": FAULT_EVERY})
     assert isinstance(game, ExternalGame)
     rows, messages, longest, told, count = _Rows(), list[str](), 0.0, 0, 0
@@ -105,7 +105,7 @@ def _play(faults: int, tables: int, workers: int, tell: Callable[[str], None]) -
     opened = WorkerArena(
         game,
         tables,
-        0,
+        seed,
         workers=workers,
         spares=limits.spares,
         step_limit_s=limits.step_limit_s,
@@ -145,16 +145,17 @@ def _count(messages: list[str], words: str) -> int:
     return sum(words in message for message in messages)
 
 
-def bench_faults(faults: int, tables: int, workers: int, tell: Callable[[str], None]) -> dict[str, Any]:
+def bench_faults(faults: int, tables: int, workers: int, tell: Callable[[str], None], seed: int = 0) -> dict[str, Any]:
     """Play until so many faults have happened; how fast workers were replaced and what was left behind."""
     gc.collect()
     parent, began = psutil.Process(), time.perf_counter()
     files = parent.num_fds()
-    found = _play(faults, tables, workers, tell)
+    found = _play(faults, tables, workers, tell, seed)
     gc.collect()  # arrays hold their memory until they are gone
     return found | {
         "leaked_processes": _workers_of(parent),
         "leaked_descriptors": parent.num_fds() - files,
         "seconds": time.perf_counter() - began,
+        "seed": seed,
         "machine": machine(),
     }

@@ -33,10 +33,11 @@ class Closing:
 class SerialLoop(Closing):
     """The loop that a user would write: one process, the same arrays, which are all that a learner needs of a step."""
 
-    def __init__(self, envs: int, **arguments: Any) -> None:
+    def __init__(self, envs: int, seed: int = 0, **arguments: Any) -> None:
+        self._seed = seed
         self._envs = [BurnEnv(**arguments) for _ in range(envs)]
         self._masked = arguments["masks"] == "method"
-        found = [env.reset(seed=seed)[0] for seed, env in enumerate(self._envs)]
+        found = [env.reset(seed=seed + number)[0] for number, env in enumerate(self._envs)]
         self._observation = np.stack(found)
         self._reward = np.zeros(envs, np.float32)
         self._terminated, self._truncated = np.zeros(envs, np.bool_), np.zeros(envs, np.bool_)
@@ -52,7 +53,7 @@ class SerialLoop(Closing):
             for i, env in enumerate(self._envs):
                 observation, reward, terminated, truncated, _ = env.step(int(action[i]))
                 if terminated or truncated:
-                    observation, _ = env.reset(seed=int(self._game[i]))
+                    observation, _ = env.reset(seed=self._seed + int(self._game[i]))
                     self._finish(i, reward)
                 self._observation[i] = observation
                 self._reward[i] = reward
@@ -74,13 +75,13 @@ class SerialLoop(Closing):
 class PlainLoops(Closing):
     """So many of them at once, each with its share of the envs in a process that nobody talks to: the cores' limit."""
 
-    def __init__(self, envs: int, processes: int, **arguments: Any) -> None:
+    def __init__(self, envs: int, processes: int, seed: int = 0, **arguments: Any) -> None:
         spawn, shares = get_context("spawn"), [envs * k // processes for k in range(processes + 1)]
         self._lines: list[Any] = []  # a kind of its own on Windows
         self._processes = []
         for lo, hi in pairwise(shares):
             ours, theirs = spawn.Pipe()
-            process = spawn.Process(target=_serve, args=(theirs, hi - lo, arguments), daemon=True)
+            process = spawn.Process(target=_serve, args=(theirs, hi - lo, seed, arguments), daemon=True)
             process.start()
             theirs.close()
             self._processes.append(process)
@@ -101,9 +102,9 @@ class PlainLoops(Closing):
             process.join()
 
 
-def _serve(line: Any, envs: int, arguments: dict[str, Any]) -> None:
+def _serve(line: Any, envs: int, seed: int, arguments: dict[str, Any]) -> None:
     """Play whenever told to, until the line ends."""
-    loop = SerialLoop(envs, **arguments)
+    loop = SerialLoop(envs, seed, **arguments)
     line.send(True)
     while True:
         try:

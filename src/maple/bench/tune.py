@@ -20,9 +20,10 @@ import yaml
 from maple.bench.measure import interleave, machine, ratio_interval
 from maple.bench.surface import Surface
 from maple.bench.train import PAIRS, MapleSide
-from maple.core.config import Config, user_presets
+from maple.core.config import Config
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, RunError
+from maple.core.presets import user_presets
 from maple.games import make_game
 from maple.games.bridged import Bridged
 from maple.games.external.game import ExternalGame

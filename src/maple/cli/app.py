@@ -66,7 +66,7 @@ def _add_commands() -> None:
     app.command("ladder")(ladder.ladder)
     app.command("league")(league.league)
     app.command("show")(show.show)
-    app.command("export")(export.export_run)
+    app.command("export", cls=export.Export)(export.export_run)
     app.command("compare")(compare.compare)
     app.command("profile")(profile.profile)
     app.command("tune")(tune.tune)

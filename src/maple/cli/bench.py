@@ -303,6 +303,7 @@ def arena(
     ] = False,
     seconds: SecondsOption = 7.0,
     faults: Annotated[int, typer.Option(min=0, help="Instead: let so many envs and workers fail.")] = 0,
+    seed: SeedOption = None,
     json: JsonOption = False,
 ) -> None:
     """Envs of your own: worker processes, `auto`, a plain loop and peers, interleaved, on an env of known cost.
@@ -315,12 +316,12 @@ def arena(
 
     if faults:
         with machine_lock(notes.print), notes.status(f"{faults} faults"):
-            show(f"{faults} faults", bench_faults(faults, envs, workers, notes.print), json)
+            show(f"{faults} faults", bench_faults(faults, envs, workers, notes.print, seed or 0), json)
         return
 
     costs = STEP_COSTS_US if step_cost_us is None else (step_cost_us,)
     with machine_lock(notes.print), notes.status("measuring arenas"):
-        results = bench_arena(costs, envs, workers, peers, seconds, notes.print)
+        results = bench_arena(costs, envs, workers, peers, seconds, notes.print, seed or 0)
     if json:
         print_json({"results": results} if step_cost_us is None else results[0])
         return

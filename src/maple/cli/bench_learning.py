@@ -93,6 +93,7 @@ def actors(
     count: Annotated[int, typer.Option("--actors", min=1, help="Actor processes.")] = 2,
     seconds: SecondsOption = 20.0,
     settings: SetOption = None,
+    seed: SeedOption = None,
     json: JsonOption = False,
 ) -> None:
     """Where the network decides: actors beside the envs against the trainer, by the cost of an env's step.
@@ -106,7 +107,7 @@ def actors(
 
     costs = STEP_COSTS_US if step_cost_us is None else (step_cost_us,)
     with machine_lock(notes.print), notes.status("measuring actors"):
-        results = bench_actors(costs, envs, count, settings or [], seconds, notes.print)
+        results = bench_actors(costs, envs, count, settings or [], seconds, notes.print, seed or 0)
     if json:
         print_json({"results": results} if step_cost_us is None else results[0])
         return

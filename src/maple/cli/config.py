@@ -14,7 +14,6 @@ from maple.cli.options import (
     AlgoOption,
     ConfigOption,
     EvaluateOption,
-    GameArgument,
     JsonOption,
     MinutesOption,
     NotifyOption,
@@ -28,7 +27,7 @@ from maple.cli.options import (
     worker_flag,
 )
 from maple.cli.output import print_json, print_table, results
-from maple.cli.settings import settings_asked_for
+from maple.cli.settings import settings_asked_for, settings_of_no_game
 from maple.core.config import AUTO_TABLES, Config
 from maple.core.cores import available_cores
 from maple.core.sources import ENVIRONMENT, PROVIDERS
@@ -42,7 +41,9 @@ app = typer.Typer(help="The settings of a run: what is in force, and the referen
 
 @app.command("show")
 def show(
-    game: GameArgument,
+    game: Annotated[
+        str | None, typer.Argument(help="The game, as `maple train` takes it; without one, what no game changes.")
+    ] = None,
     steps: StepsOption = None,
     minutes: MinutesOption = None,
     seed: SeedOption = None,
@@ -60,22 +61,25 @@ def show(
     """Print every setting that `maple train` with these options would use, and where it came from.
 
     Later wins: defaults, the game's own, preset, `--config` file, environment, `--set`, flags. Where messages go is
-    counted and never shown.
+    counted and never shown. Without a game: what holds where no game says otherwise.
 
+    - `maple config show`
     - `maple config show ofc --preset speed --set ppo.clip=0.1`
     """
     flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
     flags |= {"evaluate": evaluate, "workers": worker_flag(workers), "storage": storage}
-    found = settings_asked_for(game, None, preset, config_file, settings, flags).found
-    if "://" not in game:
-        make_game(found.config.name, found.config.game)  # files that it names are there, and make sense
-    rows = [*(_filled(row) for row in found.rows()), _messages(notify or [])]
+    if game is None:
+        found = settings_of_no_game(preset, config_file, settings, flags)
+    else:
+        found = settings_asked_for(game, None, preset, config_file, settings, flags).found
+        if "://" not in game:
+            make_game(found.config.name, found.config.game)  # files that it names are there, and make sense
+    rows = [*(_filled(row) for row in found.rows() if game or row[0] != "name"), _messages(notify or [])]
     if json:
         print_json({"settings": {key: {"value": value, "source": source} for key, value, source in rows}})
         return
-    print_table(
-        f"settings of {game}", ["setting", "value", "from"], [[key, str(value), source] for key, value, source in rows]
-    )
+    title = f"settings of {game}" if game else "settings where no game says otherwise"
+    print_table(title, ["setting", "value", "from"], [[key, str(value), source] for key, value, source in rows])
 
 
 def _messages(given: list[str]) -> tuple[str, str, str]:
@@ -109,7 +113,7 @@ def docs() -> None:
     lines += ["", "## Names that other programs use", "", "| in the environment | setting |", "|---|---|"]
     lines += [f"| `{name}` | `{key}` |" for name, key in ENVIRONMENT.items()]
     told = ", ".join(f"`{provider}` for `{bucket}`" for provider, (_, bucket) in PROVIDERS.items())
-    lines += [f"| `CLOUD_PROVIDER` | `storage`, with the bucket's name: {told} |"]
+    lines += [f"| `CLOUD_PROVIDER` | `storage`, with the bucket's name: {told}; not needed where one of them is set |"]
     lines += ["| `MAPLE_NOTIFY_URL`, `DISCORD_WEBHOOK_URL` | as `--notify`; never shown or written |"]
     results.print("\n".join(lines), markup=False, soft_wrap=True)
 
@@ -122,8 +126,11 @@ def _rows(model: type[BaseModel], prefix: str) -> list[str]:
             rows += _rows(kind, f"{prefix}{name}.")
             continue
         default = field.get_default(call_default_factory=True)
-        shown = "" if default is PydanticUndefined else "not set" if default is None else f"`{default}`"
+        shown = "to be given" if default is PydanticUndefined else "not set" if default is None else f"`{default}`"
         rows.append(f"| `{prefix}{name}` | {_kind(kind)} | {shown} | {field.description or ''} |")
+        inner = get_args(kind)[0] if get_origin(kind) is list else None
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            rows += _rows(inner, f"{prefix}{name}[].")
     return rows
 
 

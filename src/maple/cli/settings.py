@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from maple.core.errors import ConfigError
+from maple.core.config import validated
+from maple.core.errors import ConfigError, UserError
 from maple.core.sources import Sourced, gather
-from maple.games import entry
+from maple.games import chosen_options, entry
 from maple.games.settled import settled
 
-__all__ = ["Asked", "settings_asked_for"]
+__all__ = ["Asked", "settings_asked_for", "settings_of_no_game"]
 
 DEFAULT_MINUTES = 5.0
 
@@ -42,6 +43,17 @@ def settings_asked_for(
     return replace(asked, found=_with_end(found))
 
 
+def settings_of_no_game(
+    preset: str | None, file: Path | None, settings: list[str] | None, flags: dict[str, Any]
+) -> Sourced:
+    """The settings that hold where no game says otherwise."""
+    found = gather("", preset=preset, file=file, settings=settings, environment=os.environ, flags=flags)
+    if found.config.game:
+        first = next(iter(found.config.game))
+        raise ConfigError(f"game.{first} is an option of a game; name the game too: maple config show GAME")
+    return _with_end(found)
+
+
 def _stored(url: str, run: str | None) -> tuple[str, dict[str, Any]]:
     """The name and the settings of the run that is mirrored at a URL."""
     from maple.runs.storage import stored_settings
@@ -49,7 +61,22 @@ def _stored(url: str, run: str | None) -> tuple[str, dict[str, Any]]:
     base, _, name = url.rstrip("/").rpartition("/")
     if run not in (None, name):
         raise ConfigError(f"--run {run}: the run at {url} is called {name}; leave --run out")
-    return name, {**stored_settings(url), "storage": base}
+    settings = stored_settings(url)
+    _check_version(name, settings)
+    return name, {**settings, "storage": base}
+
+
+def _check_version(run: str, settings: dict[str, Any]) -> None:
+    """Tell settings that this Maple cannot read from mistakes of whoever types the command."""
+    try:
+        config = validated(settings)
+        chosen_options(config.name, config.game)
+    except UserError as error:
+        reason = str(error).partition(";")[0]
+        raise ConfigError(
+            f"run {run!r} was written by another Maple, perhaps a newer one: {reason}; use the Maple that wrote it, or "
+            "a newer one"
+        ) from None
 
 
 def _with_end(found: Sourced) -> Sourced:

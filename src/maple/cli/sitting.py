@@ -14,6 +14,7 @@ from maple.cli.messages import Messages
 from maple.cli.output import notes, warn
 from maple.cli.profiling import Profiled
 from maple.core.config import Config, StudyConfig
+from maple.core.errors import CheckpointError
 from maple.core.kernel_cache import is_compiled
 from maple.games import make_game
 from maple.runs.listing import best_before
@@ -36,8 +37,6 @@ class Company:
     opponents: tuple[str, ...] = ()  # of the evaluation at the end
     start_from: str | None = None  # the run or checkpoint to begin with
     addresses: tuple[str, ...] = ()  # where messages go
-    profile: str | None = None  # the name of the profile to keep
-    perf_every: float | None = None  # seconds between [PERF] lines
     quiet: bool = False
 
 
@@ -163,7 +162,7 @@ def _train(
     with (
         interruptions.training(),
         LiveTraining(interruptions, config.probe_against, shown) as live,
-        Profiled(folder, company.profile, company.perf_every) as profiled,
+        Profiled(folder, config.profile, config.perf_every) as profiled,
     ):
 
         def saved(checkpoint: Path) -> None:
@@ -199,9 +198,26 @@ def _evaluate(config: Config, folder: RunFolder, company: Company, last: Progres
     before = best_before(folder.path.parent, hardest)
     for row in rows:
         folder.append("evaluations.jsonl", row)
+    _offer(config, folder, rows)
     if not company.quiet:
         print_evaluations(f"{folder.name} after {last.steps:,} steps, {last.elapsed_s / 60:.1f} minutes", rows)
         if before is not None:
             print_comparison(hardest, before)
         print_where_to_watch(folder, rows)
     return {"evaluations": rows, "lowest": hardest, "best_before": before}
+
+
+def _offer(config: Config, folder: RunFolder, rows: list[dict[str, Any]]) -> None:
+    """Keep the agent as the run's best if it is, by the opponent whom looks on the way are against.
+
+    Runs that are too short for a look, and games where none is taken, have a best agent by this alone.
+    """
+    from maple.training.keeper import offer_newest
+
+    row = next((row for row in rows if set(row["against"]) <= {config.probe_against}), None)
+    if row is None:
+        return
+    try:
+        offer_newest(folder.checkpoints, float(row[row["metric"]]))
+    except CheckpointError as error:
+        warn(str(error))

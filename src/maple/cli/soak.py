@@ -104,6 +104,6 @@ def kills(
 
     config = bench_config(game, None, settings, None, seed)
     compile_kernels(config)
-    with TemporaryDirectory() as folder:
+    with machine_lock(notes.print), TemporaryDirectory() as folder:
         found = bench_kills(game, kills, settings or [], Path(folder), config.seed, notes.print)
     show(f"{kills} kills of {game}", found, json)

@@ -110,6 +110,11 @@ def train(
     with Interruptions() as interruptions:
         flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
         flags |= {"evaluate": evaluate, "workers": worker_flag(workers), "storage": storage}
+        flags |= {
+            "profile": profile_name or profile or None,
+            "perf_every": perf_every,
+            "price_per_hour": price_per_hour,
+        }
         settings = _with_format(game, settings, battle_format)
         asked = settings_asked_for(game, run, preset, config_file, settings, flags)
         config, base = asked.found.config, runs_dir or default_runs_dir()
@@ -120,14 +125,12 @@ def train(
             opponents=spec.opponents if config.evaluate else (),
             start_from=start_from,
             addresses=tuple(addresses(notify or [], os.environ)),
-            profile=_profile_name(profile, profile_name),
-            perf_every=perf_every,
             quiet=json,
         )
         _check_rivals(config, folder, base)
         if detach:
             return go_on_alone(folder, json)
-        return _tell(sit(config, folder, company, interruptions), price_per_hour, json)
+        return _tell(sit(config, folder, company, interruptions), config.price_per_hour, json)
 
 
 def _with_files(config: Config, run: Path, url: str | None) -> Config:
@@ -165,15 +168,6 @@ def _tell(summary: dict[str, Any], price_per_hour: float | None, json: bool) -> 
         notes.print(f"{told}: compiling and the evaluation at the end are not counted", soft_wrap=True)
     if json:
         print_json(summary)
-
-
-def _profile_name(profile: bool, name: str | None) -> str | None:
-    """What the profile is called; None where there is to be none."""
-    if name is None:
-        return "profile" if profile else None
-    if not name.replace("-", "").replace("_", "").isalnum():
-        raise ConfigError(f"--profile-name {name!r} is no name for a file; use letters, digits, - and _")
-    return name
 
 
 def _cost(summary: dict[str, Any], price_per_hour: float) -> dict[str, float]:

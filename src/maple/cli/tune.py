@@ -11,7 +11,8 @@ from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption
 from maple.cli.output import notes, print_json, print_table, results
 from maple.cli.progress import telling
 from maple.cli.sitting import compile_kernels
-from maple.core.config import assign, flat, preset_settings
+from maple.core.config import assign, flat
+from maple.core.presets import preset_settings
 from maple.core.sources import load_config
 from maple.games import entry
 

@@ -6,19 +6,15 @@ errors.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from importlib import resources
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
-from maple.core.errors import ConfigError, nearest
+from maple.core.errors import ConfigError
 from maple.core.mistakes import sentence
-from maple.core.section import Section, Width, plain_url
-from maple.core.yaml_file import read_yaml
+from maple.core.section import Section, Width, file_name, plain_url
 
 __all__ = [
     "AUTO_TABLES",
@@ -38,10 +34,6 @@ __all__ = [
     "assign",
     "flat",
     "known_keys",
-    "preset_names",
-    "preset_settings",
-    "settings_of",
-    "user_presets",
     "validated",
 ]
 
@@ -64,8 +56,8 @@ class NetConfig(Section):
     core_width: int = Field(64, ge=1, description="how many numbers the core gives")
     attention: bool = Field(False, description="attend over entities, where the game says what they are")
     attention_width: int = Field(32, ge=1, description="of an entity, a multiple of the heads")
-    attention_heads: int = Field(4, ge=1)
-    attention_blocks: int = Field(1, ge=1, le=16)
+    attention_heads: int = Field(4, ge=1, description="ways of attending, side by side in a block")
+    attention_blocks: int = Field(1, ge=1, le=16, description="rounds of attention, one after the other")
 
     @model_validator(mode="after")
     def _heads_fit(self) -> NetConfig:
@@ -82,10 +74,10 @@ class NetConfig(Section):
 class OptimizerConfig(Section):
     """Adam and its schedule."""
 
-    learning_rate: float = Field(3e-3, gt=0)
+    learning_rate: float = Field(3e-3, gt=0, description="how far a minibatch moves the weights at first")
     schedule: Literal["linear", "constant"] = Field("linear", description="falls to final_fraction over the budget")
-    final_fraction: float = Field(0.02, ge=0, le=1)
-    eps: float = Field(1e-8, gt=0)
+    final_fraction: float = Field(0.02, ge=0, le=1, description="of the learning rate, left at the end")
+    eps: float = Field(1e-8, gt=0, description="added to what Adam divides by")
 
 
 class StudyConfig(Section):
@@ -101,19 +93,19 @@ class PpoConfig(StudyConfig):
 
     policy: Literal["options", "index"] = Field("options", description="described options, or plain indices and a mask")
     horizon: int = Field(16384, ge=16, description="decisions between updates")
-    epochs: int = Field(2, ge=1, le=64)
-    minibatch: int = Field(2048, ge=2)
+    epochs: int = Field(2, ge=1, le=64, description="times that what was played is gone through")
+    minibatch: int = Field(2048, ge=2, description="decisions that the weights are moved by at once")
     study_minibatch: int | None = Field(
         None, ge=2, description="a smaller one while all that was played is copied; minibatch if not set"
     )
-    gamma: float = Field(1.0, gt=0, le=1)
-    lam: float = Field(0.95, ge=0, le=1)
-    clip: float = Field(0.2, gt=0)
-    entropy: float = Field(0.01, ge=0)
+    gamma: float = Field(1.0, gt=0, le=1, description="worth of a reward a decision later")
+    lam: float = Field(0.95, ge=0, le=1, description="λ of advantages: 1 trusts what came, 0 the value")
+    clip: float = Field(0.2, gt=0, description="how far a choice may become likelier or less so in an update")
+    entropy: float = Field(0.01, ge=0, description="weight of staying undecided, at first")
     entropy_final: float = Field(0.0, ge=0, description="what the entropy weight falls to over the budget")
-    value_weight: float = Field(0.5, ge=0)
-    max_grad_norm: float = Field(0.5, gt=0)
-    normalize_advantage: bool = True
+    value_weight: float = Field(0.5, ge=0, description="weight of the value's loss beside the policy's")
+    max_grad_norm: float = Field(0.5, gt=0, description="longer gradients are shortened to this")
+    normalize_advantage: bool = Field(True, description="give those of a minibatch mean 0 and spread 1")
     clip_value: float = Field(0.0, ge=0, description="0 for no clipping of the value")
     target_kl: float = Field(0.0, ge=0, description="stop an update beyond 1.5 times this; 0 for never")
     segment: int = Field(16, ge=1, description="decisions that gradients flow through, where the network remembers")
@@ -128,10 +120,10 @@ class AfterstateConfig(Section):
     """After-state values from TD(λ)."""
 
     horizon: int = Field(15360, ge=16, description="decisions between updates")
-    epochs: int = Field(1, ge=1, le=64)
-    minibatch: int = Field(2048, ge=2)
-    gamma: float = Field(1.0, gt=0, le=1)
-    lam: float = Field(0.7, ge=0, le=1)
+    epochs: int = Field(1, ge=1, le=64, description="times that what was played is gone through")
+    minibatch: int = Field(2048, ge=2, description="decisions that the weights are moved by at once")
+    gamma: float = Field(1.0, gt=0, le=1, description="worth of a reward a decision later")
+    lam: float = Field(0.7, ge=0, le=1, description="λ of returns: 1 trusts what came, 0 the value")
     epsilon: float = Field(0.1, ge=0, le=1, description="share of decisions that explore")
     temperature: float = Field(0.1, gt=0, description="of the softmax that exploration draws from, in rewards")
     caution: float = Field(2.5, ge=0, description="how much reward a player gives to avoid the game's risk (a foul)")
@@ -147,7 +139,7 @@ class DqnConfig(StudyConfig):
         None, ge=1, description="decisions between two rounds of learning; one for each table if not set"
     )
     updates_per_step: int = Field(8, ge=1, le=100_000, description="updates, a minibatch each, in a round of learning")
-    minibatch: int = Field(256, ge=2)
+    minibatch: int = Field(256, ge=2, description="decisions that the weights are moved by at once")
     draw_ahead: int = Field(
         4, ge=1, description="minibatches drawn together; priorities are at most 2 × this - 1 updates old"
     )
@@ -163,7 +155,7 @@ class DqnConfig(StudyConfig):
     n_step: int = Field(3, ge=1, le=64, description="own decisions that are added up before the estimate")
     segment: int = Field(16, ge=1, description="decisions that are drawn together, where the network remembers")
     burn_in: int = Field(8, ge=0, description="decisions before a segment that are gone through again for its state")
-    gamma: float = Field(0.99, gt=0, le=1)
+    gamma: float = Field(0.99, gt=0, le=1, description="worth of a reward a decision later")
     double: bool = Field(True, description="the network picks the best next action, its target judges it")
     dueling: bool = Field(True, description="a value of the decision beside the advantages of its actions")
     prioritized: bool = Field(True, description="draw what surprised most, rather than all alike")
@@ -172,10 +164,10 @@ class DqnConfig(StudyConfig):
     tau: float = Field(0.005, gt=0, le=1, description="how far the target moves; 1 for a copy")
     target_every: int = Field(1, ge=1, description="updates between two moves of the target")
     huber: float = Field(1.0, gt=0, description="the error from which on the loss grows in a line")
-    max_grad_norm: float = Field(10.0, gt=0)
+    max_grad_norm: float = Field(10.0, gt=0, description="longer gradients are shortened to this")
     exploration: Literal["epsilon", "noisy"] = Field("epsilon", description="random legal actions, or noisy layers")
     epsilon: float = Field(1.0, ge=0, le=1, description="share of random actions at first")
-    epsilon_final: float = Field(0.05, ge=0, le=1)
+    epsilon_final: float = Field(0.05, ge=0, le=1, description="the same in the end")
     explore_fraction: float = Field(0.3, gt=0, le=1, description="of the budget, over which epsilon falls")
     quantiles: int = Field(0, ge=0, le=512, description="of a distributional head; 0 for none")
     study_margin: float = Field(0.1, ge=0, description="by how much what is copied should be worth more than the rest")
@@ -216,8 +208,10 @@ class WorkerConfig(Section):
         "auto", description="0 for none: the trainer plays; auto goes by measured cost"
     )
     step_limit_s: float = Field(30.0, gt=0, description="a step that takes longer means that the worker hangs")
-    memory_mb: float = Field(0.0, ge=0, description="a worker that holds more is replaced; 0 for no bound")
-    max_deaths: int = Field(20, ge=0, description="of one worker or table without a finished game, before the run ends")
+    memory_mb: float = Field(
+        0.0, ge=0, description="a worker that holds more, with the programs of its envs, is replaced; 0 for no bound"
+    )
+    max_deaths: int = Field(20, ge=1, description="of one worker or table without a finished game, which end the run")
     spares: int = Field(2, ge=0, description="processes that stand by, their envs made, to take a dead one's place")
 
 
@@ -267,24 +261,31 @@ class Config(Section):
     name: str = Field(description="the game")
     game: dict[str, Any] = Field(default_factory=dict, description="the game's own options")
     practice: list[PracticeConfig] = Field(default_factory=list, description="variants played beside the game")
-    algo: Literal["afterstate", "ppo", "dqn"] = "afterstate"
-    seed: int = Field(0, ge=0, lt=2**63)
+    algo: Literal["afterstate", "ppo", "dqn"] = Field("afterstate", description="how to learn")
+    seed: int = Field(0, ge=0, lt=2**63, description="of everything random")
     steps: int | None = Field(None, ge=1, description="decisions that enter learning, in the whole run")
     minutes: float | None = Field(None, gt=0, description="wall-clock budget of the whole run")
     tables: int | None = Field(None, ge=1, le=1_000_000, description="games played side by side; automatic if not set")
     threads: int | None = Field(None, ge=1, le=1024, description="of kernels and of torch; one a core if not set")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where the network lives")
     opponents: str = Field("self", description="weights, such as self:0.5,hard:0.3,random:0.1,run:NAME@best:0.1")
-    checkpoint_every_s: float = Field(60.0, gt=0)
+    checkpoint_every_s: float = Field(60.0, gt=0, description="seconds between two checkpoints")
     probe_every_s: float = Field(
         20.0, ge=0, description="play some hands against `probe_against` this often; 0 for never"
     )
-    probe_against: str = "random"
-    probe_hands: int = Field(900, ge=1)
+    probe_against: str = Field("random", description="an opponent in the box, in every other seat")
+    probe_hands: int = Field(900, ge=1, description="hands (games, where there are no hands) of such a look")
     evaluate: bool = Field(True, description="at the end, play against every opponent in the box")
     storage: Annotated[str, AfterValidator(plain_url)] | None = Field(
         None, description="a folder that runs are copied to, and brought from: s3://… gs://… file://…"
     )
+    price_per_hour: float | None = Field(
+        None, ge=0, description="what this machine costs an hour: the end then says what the run cost"
+    )
+    profile: Annotated[str, AfterValidator(file_name)] | None = Field(
+        None, description="the name of a profile of where time goes, or true for one called profile; none if not set"
+    )
+    perf_every: float | None = Field(None, ge=0.1, description="seconds between two [PERF] lines; none if not set")
     net: NetConfig = NetConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     ppo: PpoConfig = PpoConfig()
@@ -296,6 +297,11 @@ class Config(Section):
     log: LogConfig = LogConfig()
     workers: WorkerConfig = WorkerConfig()
     actors: ActorConfig = ActorConfig()
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _called_profile(cls, value: Any) -> Any:
+        return ("profile" if value else None) if isinstance(value, bool) else value
 
     @property
     def horizon(self) -> int:
@@ -313,36 +319,6 @@ class Config(Section):
     def by_index(self) -> bool:
         """Whether the network scores plain indices under a mask, rather than described options."""
         return not isinstance(self.recipe, AfterstateConfig) and self.recipe.policy == "index"
-
-
-def user_presets(game: str) -> Path:
-    """Where the user's own presets of a game are: `presets/GAME/` of the config folder."""
-    home = os.environ.get("MAPLE_CONFIG_DIR")
-    folder = Path(home) if home else Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "maple"
-    return folder.expanduser() / "presets" / game
-
-
-def preset_names(game: str | None = None) -> list[str]:
-    """The presets that ship with Maple, and with a game's name also the user's own for it."""
-    own = user_presets(game).glob("*.yml") if game is not None else ()
-    shipped = resources.files("maple.presets").iterdir()
-    return sorted({p.name.removesuffix(".yml") for p in [*shipped, *own] if p.name.endswith(".yml")})
-
-
-def preset_settings(name: str, game: str) -> dict[str, Any]:
-    """The settings of a preset: a YAML file's, the user's own or one that ships with Maple."""
-    path = Path(name) if name.endswith((".yml", ".yaml")) else user_presets(game) / f"{name}.yml"
-    if not path.is_file():
-        known = preset_names(game)
-        if path.suffix == ".yaml" or name.endswith(".yml") or name not in known:
-            raise ConfigError(f"there is no preset {name!r}; {nearest(name, known)}")
-        path = Path(str(resources.files("maple.presets") / f"{name}.yml"))
-    return settings_of(path)
-
-
-def settings_of(path: Path) -> dict[str, Any]:
-    """The settings in a YAML file."""
-    return read_yaml(path, ConfigError, "settings", "write settings as `key: value`, a line each")
 
 
 def assign(tree: dict[str, Any], key: str, text: str) -> None:

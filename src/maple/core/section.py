@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-__all__ = ["Section", "Width", "plain_url"]
+__all__ = ["Section", "Width", "file_name", "plain_url"]
 
 Width = Annotated[int, Field(ge=1, le=65_536)]
 
@@ -27,6 +27,13 @@ class Section(BaseModel):
 
 def _allows(kind: Any, wanted: type) -> bool:
     return kind is wanted or kind is Any or any(_allows(part, wanted) for part in get_args(kind))
+
+
+def file_name(name: str) -> str:
+    """A name that any system takes for a file."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise ValueError(f"{name!r} is no name for a file; use letters, digits, - and _")
+    return name
 
 
 def plain_url(url: str) -> str:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from maple.core.config import Config, assign, flat, known_keys, preset_settings, settings_of, validated
+from maple.core.config import Config, assign, flat, known_keys, validated
 from maple.core.errors import ConfigError, nearest
+from maple.core.presets import preset_settings, settings_of
 
 __all__ = ["ENVIRONMENT", "PROVIDERS", "Sourced", "Variable", "from_environment", "gather", "load_config"]
 
@@ -19,7 +20,7 @@ PREFIX = "MAPLE_"
 # Variables with Maple's prefix that are not settings of a run.
 NOT_SETTINGS = (
     *("MAPLE_RUNS_DIR", "MAPLE_CACHE_DIR", "MAPLE_CONFIG_DIR", "MAPLE_NOTIFY_URL"),
-    *("MAPLE_NODE", "MAPLE_SHOWDOWN_MODULES", "MAPLE_BATTLES", "MAPLE_PROFILE_PARTS"),
+    *("MAPLE_NODE", "MAPLE_SHOWDOWN_MODULES", "MAPLE_BATTLES"),
 )
 # Names that other training programs use, and what they are here.
 ENVIRONMENT = {
@@ -88,10 +89,12 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Variable]:
 
 
 def _bucket(environment: Mapping[str, str]) -> Variable | None:
-    """The storage that CLOUD_PROVIDER and the name of its bucket mean."""
+    """The storage that CLOUD_PROVIDER and the name of its bucket mean, or the only bucket that is named."""
     provider = environment.get("CLOUD_PROVIDER", "").lower()
-    if provider in ("", "none", "local"):
+    if provider in ("none", "local"):
         return None
+    if not provider:
+        return _only_bucket(environment)
     if provider not in PROVIDERS:
         raise ConfigError(f"the environment's CLOUD_PROVIDER = {provider!r} cannot be used; write gcs, aws or none")
     scheme, name = PROVIDERS[provider]
@@ -100,6 +103,19 @@ def _bucket(environment: Mapping[str, str]) -> Variable | None:
             f"the environment's CLOUD_PROVIDER is {provider}, but {name} is not set; name the bucket there"
         )
     return Variable(name, f"{scheme}://{environment[name]}")
+
+
+def _only_bucket(environment: Mapping[str, str]) -> Variable | None:
+    """The storage that a bucket means by itself."""
+    named = {name: scheme for scheme, name in PROVIDERS.values() if environment.get(name)}
+    if environment.get("MAPLE_STORAGE_URL"):
+        return None
+    if len(named) > 1:
+        raise ConfigError(
+            f"the environment's {' and '.join(named)} are both set; say which one is meant: CLOUD_PROVIDER=gcs, aws or "
+            "none"
+        )
+    return next((Variable(name, f"{scheme}://{environment[name]}") for name, scheme in named.items()), None)
 
 
 def _as_setting(name: str, text: str) -> str:

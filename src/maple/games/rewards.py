@@ -80,9 +80,10 @@ def weights_and_intervals(components: Mapping[str, Component]) -> tuple[list[flo
 
 
 def subtotals(names: Sequence[str], parts: NDArray[Any], seat: NDArray[np.int64]) -> dict[str, float]:
-    """Mean sub-totals of finished games (G, seats, components) for the player at `seat`, as figures."""
+    """Mean reward of finished games (G, seats, components) for the player at `seat`, and its sub-totals, as figures."""
     mean = parts[np.arange(len(parts)), seat].sum(axis=0) / max(1, len(parts))
-    return {f"reward_{name}": float(value) for name, value in zip(names, mean, strict=True)}
+    named = {f"reward_{name}": float(value) for name, value in zip(names, mean, strict=True)}
+    return {"reward": sum(named.values()), **named}
 
 
 class Ledger:

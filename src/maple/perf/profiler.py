@@ -63,8 +63,12 @@ def _part(recorder: Recorder, process: str, offset: float, with_events: bool = T
 
 
 @contextmanager
-def child_profile(name: str) -> Iterator[None]:
-    """Around the whole work of a worker process: records if the parent does, and hands over at the end."""
+def child_profile(name: str, within: str | None = None) -> Iterator[None]:
+    """Around the whole work of a worker process: records if the parent does, and hands over at the end.
+
+    With `within`, all of it is in a span of that name. Opened and closed by the caller, it would leave moments before
+    and after it, which are much of the account of a process that stood by and is not needed any more.
+    """
     folder = os.environ.get(PARTS)
     if folder is None:
         yield
@@ -72,6 +76,8 @@ def child_profile(name: str) -> Iterator[None]:
     recorder = Recorder()
     try:
         with recorder:
+            if within is not None:
+                recorder.account().begin_in(within)
             yield
     finally:
         offset = time.time() - recorder.clock()

@@ -96,6 +96,11 @@ class Account:
         self.began = self.mark = clock()
         self._thread = threading.current_thread()
 
+    def begin_in(self, name: str) -> None:
+        """Have a span of this name open from the account's first moment to its last: nothing is left untracked."""
+        self.node = self.root.child(name)
+        self.node.count = 1
+
     def split(self, seconds: Mapping[str, float]) -> None:
         """Give parts of the time since the last mark to spans below the open one: what a kernel measured inside."""
         now = self.clock()

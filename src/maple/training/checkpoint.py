@@ -180,7 +180,7 @@ def read_meta(path: Path) -> dict[str, Any]:
     """What a checkpoint says of itself; empty if it is not there or cannot be read."""
     try:
         return dict(json.loads((path / "checkpoint.json").read_text()))
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):
         return {}
 
 

@@ -12,14 +12,32 @@ import torch
 
 from maple.core.config import Config
 from maple.training.build import trainer_state
-from maple.training.checkpoint import milestones, read_meta, save_best, save_checkpoint, save_milestone
+from maple.training.checkpoint import (
+    latest_checkpoint,
+    load_checkpoint,
+    milestones,
+    read_meta,
+    save_best,
+    save_checkpoint,
+    save_milestone,
+)
 from maple.training.learners import weights_of
 from maple.training.loop import Trainer
 
-__all__ = ["Keeper"]
+__all__ = ["Keeper", "offer_newest"]
 
 MILESTONE_STEPS = 1_000_000
 MILESTONE_APART_S = 600.0
+
+
+def offer_newest(folder: Path, result: float) -> bool:
+    """Keep the newest checkpoint's agent as the best if `result` says that it is; whether it was kept."""
+    newest, best = latest_checkpoint(folder), read_meta(folder / "best").get("result")
+    if newest is None or (best is not None and result <= best):
+        return False
+    checkpoint = load_checkpoint(newest, with_state=False)
+    save_best(folder, int(checkpoint.meta["step"]), {**checkpoint.meta, "result": result}, checkpoint.weights)
+    return True
 
 
 class Keeper:

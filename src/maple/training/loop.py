@@ -216,7 +216,12 @@ class Trainer:
     def _fetch(self, fleet: Fleet) -> list[Finished]:
         """Take over what actors have played; returns the games that ended in each round."""
         games: list[Finished] = []
-        for played in fleet.collect(self.learner.policy, self.counters.updates, self.check_time):
+        blocks = fleet.collect(self.learner.policy, self.counters.updates, self.check_time)
+        while True:
+            with span("env_observe"):  # waiting for actors is what waiting for envs is without them
+                played = next(blocks, None)
+            if played is None:
+                break
             with span("rollout_store"):
                 games.append(self._finish(played.ended, played.judged))
                 about = (played.table, played.seat, played.reward, played.view)

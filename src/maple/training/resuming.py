@@ -27,6 +27,7 @@ __all__ = ["check_start", "load_donor", "resume_point"]
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
 FREE_TO_CHANGE = (
     *("steps", "minutes", "checkpoint_every_s", "probe_every_s", "probe_against", "probe_hands", "evaluate", "storage"),
+    *("price_per_hour", "profile", "perf_every"),
     *("log.enabled", "log.console", "log.file", "log.every", "log.csv", "log.tensorboard", "log.rewards"),
     *("dqn.prefetch", "dqn.replay", "dqn.save_replay", "torch.pin_memory"),
     *(

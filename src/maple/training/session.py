@@ -16,7 +16,7 @@ import torch
 from maple.arena.blank import BlankArena
 from maple.arena.choose import evaluation_arena
 from maple.core.config import Config
-from maple.core.errors import CheckpointError, ConfigError
+from maple.core.errors import CheckpointError, ConfigError, GameError
 from maple.core.kernel_cache import mark_compiled
 from maple.core.threads import Team
 from maple.games import make_game
@@ -32,7 +32,7 @@ from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
 from maple.training.build import build_trainer, checkpoint_rivals, restore_trainer
 from maple.training.checkpoint import Checkpoint, latest_checkpoint
-from maple.training.evaluate import bot_player, evaluate, greedy_player
+from maple.training.evaluate import Player, bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
 from maple.training.learners import load_weights
 from maple.training.loop import Counters, HurriedError, Trainer, Update
@@ -57,6 +57,10 @@ RECENT_S = 10.0
 SLOW_UPDATE_S = 5.0  # about as long as a stop waits
 SAVING_APART = 20.0  # times what saving takes: so much of the time at least is left for training
 PROBE_SEED = 2**40 + 1  # deals that no training run plays
+SLOW_LOOK_S = 1.0  # looks at the strength that take longer are LOOKS_APART times as long apart
+LOOKS_APART = 20.0
+LONGEST_LOOK_S = 30.0  # one that takes longer, and longer than the time between two, is left
+LOOK_WORKERS = 2  # at most, for envs of the user's own: they are there beside those that train
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,10 @@ class Progress:
     probe: dict[str, float]  # the same against the probe's opponents, as of the last probe; empty before the first
     pool: dict[str, float]  # of games in another program: its processes, frames, bytes, refusals and anomalies
     before: dict[str, int]  # steps, updates and games from before this process went on with the run
+
+
+class _TooLongError(Exception):
+    """A look at the strength would take too much of the run's time."""
 
 
 class Window:
@@ -235,7 +243,7 @@ class _Session:
         warn: Callable[[str], None],
     ) -> None:
         self.config, self.run, self.trainer, self.tell = config, run, trainer, tell
-        self.recorder, self.outages = recorder, Outages(warn)
+        self.recorder, self.outages, self.warn = recorder, Outages(warn), warn
         self.game = make_game(config.name, config.game)
         self.window = Window(time.monotonic)
         self.keeper = Keeper(run.checkpoints, config, trainer, files_of_run(config), saved)
@@ -244,6 +252,7 @@ class _Session:
         counters = trainer.counters
         self.before = {"steps": counters.steps, "updates": counters.updates, "games": counters.games}
         self.probed, self.probe = self.began, dict[str, float]()
+        self.looking_s, self.said = 0.0, False
         self.saving_s = 0.0
         self.last = self.kept = self._progress(trainer.progress(), {}, {})
 
@@ -264,7 +273,7 @@ class _Session:
             self._log(update)
         if self._save_is_due(update.act_s + update.learn_s):
             self._save()
-        if self.config.probe_every_s and time.monotonic() - self.probed >= self.config.probe_every_s:
+        if self._look_is_due():
             self._probe()
         with span("log"):
             return self.tell(self.last)
@@ -335,23 +344,50 @@ class _Session:
         """Processor time of this process so far, less what its threads spent watching for each other."""
         return time.process_time() - self.trainer.actor.team.watched_s
 
+    def _look_is_due(self) -> bool:
+        """As often as asked for, but where looks are slow so seldom that training has nearly all of the time."""
+        apart = self.config.probe_every_s
+        if self.looking_s > SLOW_LOOK_S:
+            apart = max(apart, LOOKS_APART * self.looking_s)
+        return self.config.probe_every_s > 0 and time.monotonic() - self.probed >= apart
+
     def _probe(self) -> None:
         """A quick look at the strength; it changes nothing in training, and its time counts as the run's."""
-        with span("evaluate"), suppress(HurriedError):
-            self._look()
+        began = time.monotonic()
+        other = bot_player(self.game, self.config.probe_against, self.trainer.actor.team)
+        try:
+            with span("evaluate"), suppress(HurriedError):
+                self._look(other, began)
+        except _TooLongError:
+            self._say_once(f"takes more than {self._longest_look_s:g} s and is left; try fewer games, probe_hands")
+        except GameError as error:  # of an env: the games that are learned from have a say of their own
+            self._say_once(f"failed: {error}")
+        self.probed = time.monotonic()
+        self.looking_s = self.probed - began
 
-    def _look(self) -> None:
-        team = self.trainer.actor.team
-        other = bot_player(self.game, self.config.probe_against, team)
+    @property
+    def _longest_look_s(self) -> float:
+        return max(LONGEST_LOOK_S, self.config.probe_every_s)
+
+    def _say_once(self, what: str) -> None:
+        if not self.said:
+            self.warn(f"a look at the strength {what}; training goes on")
+        self.said = True
+
+    def _look(self, other: Player, began: float) -> None:
+        team, limits = self.trainer.actor.team, self.config.workers
         others = [other] * (self.game.spec.seats - 1)
         agent = greedy_player(self.trainer.learner.policy)
-        envs = partial(evaluation_arena, limits=self.config.workers, log=self.run.log)
+        count = LOOK_WORKERS if limits.count == "auto" else min(limits.count, LOOK_WORKERS)
+        few = limits.model_copy(update={"count": count, "spares": 0})
+        envs = partial(evaluation_arena, limits=few, log=self.run.log)
 
         def played(_done: int, _all: int) -> None:
             self.trainer.check_time()
+            if time.monotonic() - began > self._longest_look_s:
+                raise _TooLongError
 
         found = evaluate(self.game, agent, others, self.config.probe_hands, PROBE_SEED, team, played, envs)
         self.probe = found.figures
-        self.probed = time.monotonic()
         result = self.probe[self.game.spec.metric.name]
         self.outages.attempt("the best agent", partial(self.keeper.offer, result))

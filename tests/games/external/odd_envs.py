@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from pettingzoo import ParallelEnv
 
 from tests.games.external.envs import Match, Walk
 
@@ -161,9 +162,10 @@ class Loud(Walk):
 class Emulated(Walk):
     """A walk with a program of its own beside it, whose number is left in a folder; it ends its process at a step."""
 
-    def __init__(self, folder: str, fault: bool = False) -> None:
+    def __init__(self, folder: str, fault: bool = False, hoard_mb: int = 0) -> None:
         super().__init__("none")
-        self.program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        code = f"import time; hoard = b'x' * ({hoard_mb} << 20); time.sleep(600)"
+        self.program = subprocess.Popen([sys.executable, "-c", code])
         (Path(folder) / str(self.program.pid)).touch()
         self.fault = fault
 
@@ -175,3 +177,41 @@ class Emulated(Walk):
     def close(self) -> None:
         self.program.kill()
         self.program.wait()
+
+
+class Closing(ParallelEnv):
+    """Two seats, of two actions and of three, cut off after two rounds; a call is closed in the round after it.
+
+    In the end the masks are by the same rule ("called"), close all, or are not there ("unsaid").
+    """
+
+    metadata = {"name": "closing"}  # noqa: RUF012
+
+    def __init__(self, closes: str = "called") -> None:
+        self.possible_agents, self.closes = ["few", "many"], closes
+
+    def observation_space(self, agent: str) -> Any:
+        return spaces.MultiBinary(2)
+
+    def action_space(self, agent: str) -> Any:
+        return spaces.Discrete(2 if agent == "few" else 3)
+
+    def _infos(self, called: dict[str, int], over: bool) -> dict[str, Any]:
+        if over and self.closes == "unsaid":
+            return {agent: {} for agent in self.possible_agents}
+        masks = {agent: np.ones(self.action_space(agent).n, np.int8) for agent in self.possible_agents}
+        for agent, action in called.items():
+            masks[agent][action] = 0
+        return {agent: {"action_mask": mask * (not over or self.closes == "called")} for agent, mask in masks.items()}
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        self.agents, self.round = list(self.possible_agents), 0
+        return {agent: np.ones(2, np.int8) for agent in self.agents}, self._infos({}, False)
+
+    def step(self, actions: dict[str, int]) -> tuple[Any, Any, Any, Any, Any]:
+        self.round += 1
+        over, everyone = self.round == 2, list(self.agents)
+        seen = {agent: np.ones(2, np.int8) for agent in everyone}
+        infos = self._infos(actions, over)
+        self.agents = [] if over else everyone
+        return seen, dict.fromkeys(everyone, 0.0), dict.fromkeys(everyone, False), dict.fromkeys(everyone, over), infos

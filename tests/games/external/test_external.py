@@ -59,7 +59,9 @@ def test_a_gymnasium_env_plays_as_it_does_by_itself(masks: str, floats: bool) ->
                 assert (number_told, length, score, reward) == (number, env.steps, [total], [[earned]])
                 if over[1]:
                     where = seen["where"] if masks == "observation" else seen
-                    np.testing.assert_array_equal(_unpacked(game, last[0])[0], where)
+                    observation, open_then = _unpacked(game, last[0])
+                    np.testing.assert_array_equal(observation, where)
+                    assert open_then.tolist() == (env._mask().tolist() if masks != "none" else [True] * 3)
                 else:
                     assert not last
                 outcomes.add(outcome)
@@ -133,10 +135,11 @@ def test_an_aec_env_gives_every_seat_its_rewards(limit: int) -> None:
                 else:
                     assert (length, score) == (limit, [0.0, 0.0])
                     for seat in range(2):
-                        observation, _ = _unpacked(
+                        observation, mask = _unpacked(
                             game, np.frombuffer(last[0], np.uint64).reshape(2, -1)[seat].tobytes()
                         )
                         assert observation[sticks] == 1
+                        assert mask.tolist() == [k <= sticks for k in (1, 2, 3)]
                         assert observation[12 + seat] == 1
                 seat_in_turn, sticks = 0, None
                 continue
@@ -178,6 +181,26 @@ def test_a_parallel_env_asks_all_seats_at_once(cut: bool, leaves: bool) -> None:
             for seat, chosen in zip(step.keys.seat[at], action[at], strict=True):
                 actions[int(seat)].append(int(chosen))
             arena.send(action)
+
+
+@pytest.mark.parametrize(
+    ("closes", "last"),
+    [
+        ("called", [[False, True, False], [True, False, True]]),  # what the game would have left open
+        ("all", [[True, True, False], [True, True, True]]),
+        ("unsaid", [[True, True, False], [True, True, True]]),
+    ],
+)
+def test_a_seat_that_is_cut_off_keeps_its_own_mask(closes: str, last: list[list[bool]]) -> None:
+    game = make_game(f"{ODD}:Closing", {"closes": closes})
+    with SerialArena(game, 2, seed=4) as arena:  # type: ignore[arg-type]
+        for action in ([1, 0, 1, 0], [0, 1, 0, 1]):
+            assert len(arena.recv().ended.table) == 0
+            arena.send(np.array(action, np.int32))
+        ended = arena.recv().ended
+        assert ended.outcome.tolist() == [Outcome.TRUNCATED] * 2
+        for views in ended.last_view:
+            assert [_unpacked(game, view.tobytes())[1].tolist() for view in views] == last  # type: ignore[arg-type]
 
 
 def test_random_play_is_even_over_open_actions() -> None:
@@ -260,7 +283,7 @@ def test_an_env_that_always_fails_ends_the_run() -> None:
     game = external("Faulty", fault="raise", every=1)
     with (
         SerialArena(game, 2, seed=1, max_deaths=4) as arena,
-        pytest.raises(GameError, match=r"failed 5 times at table \d without finishing a game, last with reset\(seed="),
+        pytest.raises(GameError, match=r"failed 4 times at table \d without finishing a game, last with reset\(seed="),
     ):
         play(arena, game, 1000)
 

@@ -95,6 +95,7 @@ def test_royalties_are_not_scores() -> None:
         "royalty": (7 + 9) / 4,
         "fantasyland_entry": 1 / 2,
         "fantasyland_stay": 1 / 2,
+        "reward": (10 + 20) / 10 / 2,  # a game
     }
     assert game.summarize(figures, np.array([2, 0]))["foul"] == 2 / 4
 

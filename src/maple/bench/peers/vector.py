@@ -47,10 +47,10 @@ class _VectorSide(ABC):
 class GymnasiumAsync(_VectorSide):
     """Gymnasium's AsyncVectorEnv: a process an env, observations in shared memory, masks in the infos."""
 
-    def __init__(self, envs: int, rounds: int) -> None:
+    def __init__(self, envs: int, rounds: int, seed: int = 0) -> None:
         makers = [partial(BurnEnv, rounds=rounds, masks="info") for _ in range(envs)]
         self._env = AsyncVectorEnv(makers, context="forkserver")
-        _, infos = self._env.reset(seed=0)
+        _, infos = self._env.reset(seed=seed)
         self._mask = np.stack(infos["action_mask"])
         self._envs = envs
 
@@ -62,7 +62,7 @@ class GymnasiumAsync(_VectorSide):
 class Sb3Subproc(_VectorSide):
     """Stable-Baselines3's SubprocVecEnv: a process an env, a pickle a step, a second round trip for masks."""
 
-    def __init__(self, envs: int, rounds: int) -> None:
+    def __init__(self, envs: int, rounds: int, seed: int = 0) -> None:
         try:
             from stable_baselines3.common.vec_env import SubprocVecEnv
         except ImportError:
@@ -71,6 +71,7 @@ class Sb3Subproc(_VectorSide):
             ) from None
         makers: list[Any] = [partial(BurnEnv, rounds=rounds) for _ in range(envs)]
         self._env = SubprocVecEnv(makers, start_method="forkserver")
+        self._env.seed(seed)
         self._env.reset()
         self._envs = envs
 

@@ -27,7 +27,8 @@ __all__ = ["DEFAULTS", "EnvArguments", "ExternalGame"]
 DEFAULTS: Mapping[str, Any] = {
     "algo": "ppo",
     "tables": 32,
-    "probe_every_s": 0,
+    "probe_every_s": 120,
+    "probe_hands": 32,
     "net": {"hidden": [64, 64], "activation": "tanh"},
     "optimizer": {"learning_rate": 1e-3, "eps": 1e-5},
     "ppo": {"policy": "index", "horizon": 4096, "epochs": 8, "minibatch": 256, "gamma": 0.99, "entropy": 0.005},

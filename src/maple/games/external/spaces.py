@@ -23,6 +23,7 @@ __all__ = [
     "MASK",
     "Actions",
     "ContractError",
+    "NothingOpenError",
     "Shape",
     "actions_of",
     "bind",
@@ -41,6 +42,10 @@ Write = Callable[[Any], None]
 
 class ContractError(GameError):
     """An env that did not keep to what it declared."""
+
+
+class NothingOpenError(ContractError):
+    """An env that closed every action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +211,9 @@ def actions_of(space: spaces.Space[Any], name: str) -> Actions:
             count = math.prod(sizes)
             if count > ACTION_LIMIT:
                 raise GameError(
-                    f"{name} has {count:,} combinations in its {type(space).__name__} actions, more than "
-                    f"{ACTION_LIMIT:,}; let the env take one part of the action a step"
+                    f"{name} has {count:,} combinations in its {type(space).__name__} actions, and Maple lists up to "
+                    f"{ACTION_LIMIT:,}; wrap the env so that it takes one part a step: docs/howto/your-own-env.md has "
+                    "the wrapper"
                 )
             rows = np.array(list(product(*(range(n) for n in sizes))), np.int64) + least
             return Actions(count, list(rows.reshape(count, *space.shape).astype(space.dtype)), sizes)
@@ -245,7 +251,7 @@ def bind_mask(actions: Actions, out: NDArray[np.bool_]) -> Write:
             raise ContractError(f"gave an action mask of shape {mask.shape} for {count} actions")
         room[...] = mask
         if written.tobytes().find(1) < 0:  # a tenth of what any() costs
-            raise ContractError("left no action open")
+            raise NothingOpenError("left no action open")
 
     def write_parts(mask: Any) -> None:
         flat = np.concatenate([np.asarray(part).reshape(-1) for part in mask]) if isinstance(mask, tuple) else mask

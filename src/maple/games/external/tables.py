@@ -1,12 +1,12 @@
 """One environment at one table: plays actions, writes what each seat sees into its row.
 
 A seat's reward is what it earned since it last acted. A truncated seat's own last observation goes to `last_view`, for
-bootstrapping.
+bootstrapping, and with it the mask of what it could have done next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from maple.core.step import Outcome
 from maple.games.external.plan import Plan
 from maple.games.external.spaces import (
+    FAILURES,
     MASK,
     ContractError,
+    NothingOpenError,
     actions_of,
     bind,
     bind_mask,
@@ -78,7 +80,8 @@ class _Seat:
             mask[:] = False
             mask[: actions.count] = True
         self.write_mask = bind_mask(actions, mask) if plan.mask_from != "nowhere" else None
-        self._last_mask = last_mask if plan.layout.masked else None
+        self._write_last_mask = bind_mask(actions, last_mask) if plan.mask_from != "nowhere" else None
+        self._last_mask = last_mask[: actions.count] if plan.layout.masked else None
         self._last_numbers = None if plan.layout.is_bytes else plan.layout.observation_of(views[1])
         self._last_flag = plan.layout.flag_of(place.last_view)[seat : seat + 1]
         plan.layout.flag_of(place.view)[seat] = 1
@@ -104,14 +107,37 @@ class _Seat:
                 raise ContractError(f"gave an info without {MASK!r}, which it gave at its first reset") from None
             self.write_mask(mask)  # type: ignore[misc]
 
-    def see_last(self, observation: Any) -> None:
-        """Write what the seat saw when it was cut off; every action counts as open there, none will be taken."""
+    def see_last(self, observation: Any, info: Any, masks: Callable[[], Any] | None = None) -> None:
+        """Write what the seat saw when it was cut off, and what it could have done then: all, if the env says nothing.
+
+        No action will be taken there, but what comes next is worth as much as the best of the open ones.
+        """
         self.observe_last(observation)
         if self._last_numbers is not None and not np.isfinite(self._last_numbers).all():
             raise ContractError("gave an observation that is not finite")
-        if self._last_mask is not None:
+        if self._last_mask is not None and not self._saw_last_mask(observation, info, masks):
             self._last_mask[:] = True
         self._last_flag[0] = 1
+
+    def _saw_last_mask(self, observation: Any, info: Any, masks: Callable[[], Any] | None) -> bool:
+        """Write the mask of a game that is over, if there is one; envs may close everything then, or have none."""
+        if self._write_last_mask is None:
+            return False
+        if masks is not None:
+            try:
+                mask = masks()
+            except FAILURES:  # it need not answer any more
+                return False
+        else:
+            found = observation if self.from_observation else info
+            mask = found[MASK] if isinstance(found, Mapping) and MASK in found else None
+        if mask is None:
+            return False
+        try:
+            self._write_last_mask(mask)
+        except NothingOpenError:
+            return False
+        return True
 
     def forget_last(self) -> None:
         """Take that back: it was another game."""
@@ -129,6 +155,7 @@ class SingleTable:
         self._seat = _Seat(plan, place, 0, env.observation_space, env.action_space)
         self.step: Callable[[Any], tuple[Any, Any, bool, bool, Any]] = self._bind_step()
         self.masks: Callable[[], Any] = dict  # replaced where masks come from a method
+        self._last_masks: Callable[[], Any] | None = None
         self.write = self._bind_write(plan)
         self.score, self.length = [0.0], 0
         # rows that can be written many at once: an observation is a row as it is, and a mask too
@@ -148,7 +175,7 @@ class SingleTable:
             return lambda observation, _: observe(observation)
         if plan.mask_from != "method":
             return self._seat.see
-        self.masks = self._env.get_wrapper_attr("action_masks")
+        self.masks = self._last_masks = self._env.get_wrapper_attr("action_masks")
         assert write_mask is not None
 
         def write(observation: Any, _: Any) -> None:
@@ -165,12 +192,12 @@ class SingleTable:
         self._place.reward[0] = 0.0
         self.write(observation, info)
 
-    def end(self, reward: float, terminated: bool, observation: Any) -> int:
+    def end(self, reward: float, terminated: bool, observation: Any, info: Any) -> int:
         """Record the last step of a game; returns an Outcome."""
         self._place.last_reward[0] = reward
         if terminated:
             return _TERMINATED
-        self._seat.see_last(observation)
+        self._seat.see_last(observation, info, self._last_masks)
         return _TRUNCATED
 
     def close(self) -> None:
@@ -215,13 +242,13 @@ class _ManySeats:
         self._place.reward[seat] = reward
         self.score[seat] += reward
 
-    def _retire(self, seat: int, observation: Any, earned: Any, cut: bool) -> None:
+    def _retire(self, seat: int, observation: Any, info: Any, earned: Any, cut: bool) -> None:
         """A seat's game is over, though others may play on; what it earned is told when the whole game ends."""
         reward = reward_of(earned)
         self._place.last_reward[seat] += reward
         self.score[seat] += reward
         if cut:
-            self._seats[seat].see_last(observation)
+            self._seats[seat].see_last(observation, info)
             self._cut.add(seat)
 
     def _ended(self) -> int:
@@ -262,7 +289,7 @@ class _AecTable(_ManySeats):
             if not (terminated or truncated):
                 self._wait_for(seat, observation, info, reward)
                 return _PLAYING
-            self._retire(seat, observation, reward, cut=not terminated)
+            self._retire(seat, observation, info, reward, cut=not terminated)
             env.step(None)
         return self._ended()
 
@@ -298,7 +325,8 @@ class _ParallelTable(_ManySeats):
                     raise ContractError(f"brought back agent {agent!r}, who had left the game")
             elif over:
                 self._left.add(agent)
-                self._retire(seat, observations[agent], reward, cut=not terminated.get(agent, False))
+                cut = not terminated.get(agent, False)
+                self._retire(seat, observations[agent], infos.get(agent, {}), reward, cut)
             else:
                 self._wait_for(seat, observations[agent], infos.get(agent, {}), reward)
         return _PLAYING if waiting.any() else self._ended()

@@ -31,10 +31,12 @@ class OfcSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    variant: Literal["pineapple", "regular"] = "pineapple"
-    seats: int = Field(3, ge=2, le=3)
-    jokers: Literal[0, 2] = 0
-    fantasyland: Literal["off", "fixed", "progressive"] = "progressive"
+    variant: Literal["pineapple", "regular"] = Field("pineapple", description="three cards a turn, or one")
+    seats: int = Field(3, ge=2, le=3, description="players at a table")
+    jokers: Literal[0, 2] = Field(0, description="in the deck")
+    fantasyland: Literal["off", "fixed", "progressive"] = Field(
+        "progressive", description="none, 14 cards for everybody, or more cards for a stronger top row"
+    )
     stay_full_house: bool = Field(False, description="a full house in the middle also stays in fantasyland")
     stay_by_top: bool = Field(False, description="a stay is dealt by the top row instead of 14 cards")
     stay_value: float = Field(15.0, ge=0, le=100, description="points that the fantasyland solver takes a stay for")
@@ -194,6 +196,7 @@ class OfcGame:
             "fantasyland_stay": float(
                 figures["stays"][games, seat].sum() / max(1, figures["fantasy_hands"][games, seat].sum())
             ),
+            "reward": float(figures["score"][games, seat].sum() / self.settings.reward_scale / max(1, len(figures))),
         }
 
     def show(self, view: NDArray[np.uint64]) -> str:

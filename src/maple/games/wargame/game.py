@@ -63,7 +63,7 @@ class WargameSettings(BaseModel):
     armies: str = Field("mirrored", description="mirrored, drawn (each side its own), or a roster's army, or two: a,b")
     points: int = Field(600, ge=100, le=2000, description="that a drawn army may cost")
     squads: int = Field(MAX_SQUADS, ge=1, le=MAX_SQUADS, description="that a drawn army may have")
-    rounds: int = Field(5, ge=1, le=20)
+    rounds: int = Field(5, ge=1, le=20, description="after which a game ends")
     step_cap: int = Field(1000, ge=1, le=30_000, description="decisions after which a game is cut off")
     vp_scale: float = Field(20.0, gt=0, description="VP that the margin is counted in")
     rewards: RewardSettings = RewardSettings()

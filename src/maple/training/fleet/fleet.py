@@ -260,7 +260,7 @@ class Fleet:
         self._process[actor] = None
         self.lost_actors += 1
         self._deaths[actor] += 1
-        if self._deaths[actor] > self._max_deaths:
+        if self._deaths[actor] >= self._max_deaths:
             raise GameError(
                 f"actor {actor} of {self.spec.name} died {self._deaths[actor]} times without finishing a game; the "
                 f"last time it {how} {repeats}"
