@@ -195,9 +195,11 @@ class DqnConfig(StudyConfig):
 
 
 class TorchConfig(Section):
-    """How networks learn where they learn in torch: on a GPU, over described options, with other heads."""
+    """How networks learn in torch; on a CPU, what is asked for here takes the place of kernels."""
 
-    amp: bool | None = Field(None, description="16-bit matrix products: on a GPU if not set, bfloat16 on a CPU")
+    amp: bool | None = Field(
+        None, description="16-bit matrix products: on a GPU if not set; on a CPU bfloat16, if that wins"
+    )
     compile: bool | None = Field(None, description="torch.compile of the dense layers: on a GPU if not set")
     pin_memory: bool | None = Field(None, description="batches in memory that a GPU reads by itself, if there is one")
 

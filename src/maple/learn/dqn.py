@@ -23,7 +23,6 @@ from maple.learn.descent import Descent, LossOfRows
 from maple.learn.option_share import OptionShare
 from maple.learn.q_gradient import FIGURES, q_steps
 from maple.learn.replay import Drawn, Replay
-from maple.nets.accelerate import is_compiled
 from maple.nets.flat import FlatWeights
 from maple.nets.noisy import NoisyLinear, renew_noise
 from maple.nets.q import IndexQ, OptionQ
@@ -39,6 +38,7 @@ __all__ = [
     "dqn_loss",
     "dqn_round",
     "follow",
+    "has_kernel",
     "short_of_margin",
     "taken_values",
     "torch_step",
@@ -84,13 +84,8 @@ class Pupil(Generic[Q]):
 
     @property
     def by_kernel(self) -> bool:
-        """Whether there is a kernel for this network."""
-        net = self.net
-        if not isinstance(net, IndexQ | OptionQ) or net.atoms > 1 or _is_noisy(net):
-            return False
-        if isinstance(net, IndexQ):
-            return self.descent.flat.on_cpu
-        return self.descent.in_kernels and not is_compiled(net.advantage)
+        """Whether it learns in kernels."""
+        return self.descent.in_kernels and has_kernel(self.net)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +97,10 @@ class Course(Generic[L]):
     rows: Callable[[L], NDArray[np.int64]]  # ... of these rows of the replay
 
 
-def _is_noisy(net: nn.Module) -> bool:
-    return any(isinstance(module, NoisyLinear) for module in net.modules())
+def has_kernel(net: nn.Module) -> bool:
+    """Whether there is a kernel that learns for this network: not for distributions, nor for noisy layers."""
+    plain = isinstance(net, IndexQ | OptionQ) and net.atoms == 1
+    return plain and not any(isinstance(module, NoisyLinear) for module in net.modules())
 
 
 def taken_values(net: QNet, view: NDArray[np.uint64], action: NDArray[np.int16], sight: Sight | None = None) -> Tensor:

@@ -20,7 +20,6 @@ from maple.learn.index_gradient import FIGURES, index_epoch
 from maple.learn.option_gradient import FAINT, add_option_gradient
 from maple.learn.returns import gae
 from maple.learn.rollout import Batch
-from maple.nets.accelerate import is_compiled
 from maple.nets.policy import IndexPolicy, OptionPolicy
 from maple.perf.spans import span, split
 
@@ -174,10 +173,9 @@ class _Lesson:
     def learner(self) -> Learn:
         """How this is learned from, on this device."""
         net = self.net
-        if isinstance(net, IndexPolicy):
-            return self._by_kernel(net) if self.descent.flat.on_cpu else self._in_steps(self._autograd_step)
-        plain = self.descent.in_kernels and not is_compiled(net.actor)
-        return self._in_steps(self._option_step(net) if plain else self._autograd_step)
+        if not self.descent.in_kernels:
+            return self._in_steps(self._autograd_step)
+        return self._by_kernel(net) if isinstance(net, IndexPolicy) else self._in_steps(self._option_step(net))
 
     @property
     def _known(self) -> tuple[NDArray[Any], ...]:

@@ -25,7 +25,7 @@ from maple.games.external.game import ExternalGame
 from maple.learn.chains import Chains
 from maple.learn.replay import Priorities, Replay
 from maple.learn.rollout import Rollout
-from maple.nets.accelerate import choose_precision, compile_towers
+from maple.nets.accelerate import KERNELS, TORCH, choose_precision, compile_towers
 from maple.nets.policy import OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
@@ -43,6 +43,7 @@ from maple.training.learners import (
     Net,
     PpoLearner,
     frozen_copy,
+    learns_in_kernels,
     load_weights,
     make_policy,
     weights_of,
@@ -103,9 +104,10 @@ def make_learner(
 ) -> Learner:
     """How a network learns, with the memory that goes with it; `warn` is told what cannot be had here."""
     spec, tables, device = game.spec, config.tables or AUTO_TABLES, next(net.parameters()).device
-    precision = choose_precision(device, config.torch.amp, warn)
-    if config.torch.compile or (config.torch.compile is None and device.type == "cuda"):
-        compile_towers(net, device, warn)
+    wanted = config.torch.compile or (config.torch.compile is None and device.type == "cuda")
+    compiled = wanted and compile_towers(net, device, warn)
+    plain = KERNELS if learns_in_kernels(net) and not compiled else TORCH
+    precision = choose_precision(device, config.torch.amp, plain, warn)
     if config.torch.pin_memory and device.type != "cuda":
         warn("torch.pin_memory has no effect: no GPU learns here")
     if isinstance(net, IndexQ | OptionQ | RecurrentQ):

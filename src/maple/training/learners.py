@@ -14,12 +14,13 @@ from maple.core.config import Config
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update
 from maple.learn.ahead import Ahead
 from maple.learn.descent import Descent
-from maple.learn.dqn import DqnRecipe, Pupil, dqn_round
+from maple.learn.dqn import DqnRecipe, Pupil, dqn_round, has_kernel
 from maple.learn.ppo import PpoRecipe, ppo_update
 from maple.learn.replay import Replay
 from maple.learn.rollout import Rollout
 from maple.learn.sequence_dqn import sequence_round
 from maple.learn.sequence_ppo import sequence_update
+from maple.nets.accelerate import compile_like
 from maple.nets.body import Shape
 from maple.nets.entities import Attention
 from maple.nets.flat import FlatWeights
@@ -37,6 +38,7 @@ __all__ = [
     "Net",
     "PpoLearner",
     "frozen_copy",
+    "learns_in_kernels",
     "load_weights",
     "make_policy",
     "weights_of",
@@ -263,17 +265,27 @@ class DqnLearner:
         done = {"rows": float(replay.fresh), "minibatches": float(recipe.updates), "update_ratio": ratio}
         return {**figures, **shown, **done}
 
+    @property
+    def target(self) -> Net:
+        """The copy that follows the policy and judges what lies beyond."""
+        return self._pupil.target  # type: ignore[no-any-return]
+
     def state(self) -> dict[str, NDArray[Any]]:
         """The target's weights."""
-        return weights_of(self._pupil.target)
+        return weights_of(self.target)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what state() gave."""
-        load_weights(self._pupil.target, state)
+        load_weights(self.target, state)
 
     def close(self) -> None:
         """End the thread that draws ahead."""
         self._ahead.close()
+
+
+def learns_in_kernels(net: Net) -> bool:
+    """Whether kernels learn for this network in plain floats on a CPU."""
+    return isinstance(net, IndexPolicy | OptionPolicy | OptionValue) or has_kernel(net)
 
 
 def frozen_copy(net: Net) -> Net:
@@ -286,7 +298,9 @@ def frozen_copy(net: Net) -> Net:
 
 def _copied(net: N) -> N:
     seen, team = net.seen, net.seen.team
-    return deepcopy(net, {id(seen): seen, id(team): team})
+    copy = deepcopy(net, {id(seen): seen, id(team): team})
+    compile_like(net, copy)
+    return copy
 
 
 def weights_of(net: nn.Module) -> dict[str, NDArray[Any]]:
