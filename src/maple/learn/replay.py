@@ -138,6 +138,11 @@ class Drawn:
     discount: NDArray[np.float32]  # (n,) of what lies beyond; 0 where the game ended
     shown: NDArray[np.bool_]  # (n,) whether somebody else decided, to be learned from
 
+    def pinned(self, pin: Callable[[NDArray[Any]], NDArray[Any]]) -> Drawn:
+        """The same with what networks are told of rows where `pin` puts it; views and rows stay."""
+        told = ("weight", "action", "reward", "discount")
+        return replace(self, **{name: pin(getattr(self, name)) for name in told})
+
 
 @dataclass(frozen=True, slots=True)
 class Priorities:

@@ -118,7 +118,8 @@ def make_learner(
     if isinstance(net, OptionValue):
         return AfterstateLearner(net, config, Rollout(*sizes, signals, signals), precision)
     state = net.state_width if isinstance(net, SequencePolicy | OptionSequencePolicy) else 0
-    return PpoLearner(net, config, Rollout(*sizes, 1, signals, state), precision)
+    # on a CPU the threads that learn encode what they need: where kernels learn it is nothing, or stays in the cache
+    return PpoLearner(net, config, Rollout(*sizes, 1, signals, state), precision, prefetch=device.type == "cuda")
 
 
 def least_replay(config: Config, game: Game) -> int:

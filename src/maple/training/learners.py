@@ -179,11 +179,13 @@ class PpoLearner(_OnPolicy):
         config: Config,
         memory: Rollout,
         precision: torch.dtype | None = None,
+        prefetch: bool = False,
     ) -> None:
         self.policy, self.memory = net, memory
         self.schedule = Schedule(net, config, precision)
         self._seed = config.seed
         self._config = config.ppo
+        self._ahead: Ahead[Any] = Ahead(prefetch)
 
     def update(self, number: int, progress: float) -> dict[str, float]:
         """Epochs of clipped updates."""
@@ -207,7 +209,11 @@ class PpoLearner(_OnPolicy):
         if isinstance(self.policy, SequencePolicy | OptionSequencePolicy):
             length, burn_in = (c.segment, c.burn_in) if self.policy.state_width else (1, 0)
             return sequence_update(self.policy, descent, batch, recipe, *key, length=length, burn_in=burn_in)
-        return ppo_update(self.policy, descent, batch, recipe, *key)
+        return ppo_update(self.policy, descent, batch, recipe, *key, self._ahead)
+
+    def close(self) -> None:
+        """End the thread that encodes ahead."""
+        self._ahead.close()
 
 
 class DqnLearner:
