@@ -155,7 +155,9 @@ class DqnConfig(StudyConfig):
         None, description="draw in a thread of its own; where a core or a GPU is free for it, if not set"
     )
     capacity: int = Field(262_144, ge=16, description="decisions that are remembered")
-    replay: Literal["memory", "file"] = Field("memory", description="where views are kept: a file may exceed memory")
+    replay: Literal["memory", "file"] = Field(
+        "memory", description="where views and memories are kept: a file may exceed memory"
+    )
     save_replay: bool | None = Field(
         None, description="in checkpoints: unless it is kept in a file, if not set; else a resumed run fills it anew"
     )

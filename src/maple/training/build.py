@@ -136,10 +136,11 @@ def _make_replay(config: Config, game: Game, net: IndexQ | OptionQ | RecurrentQ,
             f"dqn.capacity = {c.capacity} is too small for {tables} tables: decisions would be forgotten before their "
             f"outcome is known; make it at least {least}"
         )
+    filed = (folder or Path(tempfile.gettempdir())) if c.replay == "file" else None
     chains = None
     if isinstance(net, RecurrentQ):
         spans = (c.segment, c.burn_in) if net.state_width else (1, 0)
-        chains = Chains(c.capacity, *spans, c.n_step, net.state_width)
+        chains = Chains(c.capacity, *spans, c.n_step, net.state_width, filed)
     return Replay(
         c.capacity,
         c.train_every or tables,
@@ -149,7 +150,7 @@ def _make_replay(config: Config, game: Game, net: IndexQ | OptionQ | RecurrentQ,
         n_step=c.n_step,
         gamma=c.gamma,
         priorities=Priorities(alpha=c.alpha) if c.prioritized else None,
-        folder=(folder or Path(tempfile.gettempdir())) if c.replay == "file" else None,
+        folder=filed,
         saved=c.saves_replay,
         chains=chains,
     )
