@@ -40,6 +40,10 @@ def test_game(options: bool) -> None:
     assert found["decisions_per_s"] > 0
     assert (found["threads"], found["tables"]) == (2, 128)
     assert ("options_per_s" in found) == options
+    assert found["bytes_per_decision"] > 100
+    share = found["of_write_bandwidth"]
+    assert share > 0
+    assert found["bound_by"] == ("memory writes" if share > 0.5 else "computation")
 
 
 @pytest.mark.parametrize(
