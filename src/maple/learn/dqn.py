@@ -180,7 +180,7 @@ def dqn_round(
     """Updates number, number + 1, …; returns their mean figures."""
     if pupil.by_kernel and isinstance(pupil.net, OptionQ):
         learn = _by_options(pupil, pupil.net, recipe)
-    elif pupil.by_kernel and not replay.shown.any():
+    elif pupil.by_kernel:
         learn = _by_kernel(pupil, recipe)
     else:
         learn = _by_autograd(pupil, recipe, seed)
@@ -235,13 +235,13 @@ def _by_kernel(pupil: Pupil[QNet], recipe: DqnRecipe) -> Learn:
     value = flat.tower(net.value) if net.value is not None else np.zeros((0, 5), np.int64)
     plan = (flat.first(net.first), flat.tower(net.advantage), value, net.kind, net.value is not None)
     target = pupil.target_weights.vector.detach().numpy()
-    values = np.array([recipe.huber, 1 / recipe.minibatch], np.float32)
+    values = np.array([recipe.huber, 1 / recipe.minibatch, recipe.margin], np.float32)
 
     def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         drawn, here, beyond = lesson
         assert isinstance(here, tuple)
         assert isinstance(beyond, tuple)
-        known = (drawn.action, drawn.reward, drawn.discount, drawn.weight)
+        known = (drawn.action, drawn.reward, drawn.discount, drawn.weight, drawn.shown)
         limits = (recipe.double, number, recipe.target_every, np.float32(recipe.tau), np.float32(recipe.max_grad_norm))
         error, figures = np.empty(len(drawn.row), np.float32), np.zeros((descent.team.threads, len(FIGURES)))
         args = (target, plan, (*here, *beyond), known, values, limits, recipe.minibatch, error, figures)
@@ -273,7 +273,7 @@ def _by_options(pupil: Pupil[QNet], net: OptionQ, recipe: DqnRecipe) -> Learn:
 
 
 def _by_autograd(pupil: Pupil[QNet], recipe: DqnRecipe, seed: int) -> Learn:
-    """The same in torch, a minibatch at a time; also for distributions, noise and what is copied by index."""
+    """The same in torch, a minibatch at a time; also for distributions and noise."""
 
     def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         error = np.empty(len(lesson[0].row), np.float32)
