@@ -55,11 +55,13 @@ def _told(rounds: list[Round]) -> list[tuple[Any, ...]]:
     return [(done.figures["policy_loss"], done.figures["entropy"], done.games.tolist()) for done in rounds]
 
 
-def test_actors_without_lag_train_the_same_network_bit_for_bit(team: Team) -> None:
-    with _trainer(_config("Walk", "env.limit=9"), team) as alone:
+@pytest.mark.parametrize("net", [[], ["net.core=lstm", "net.core_width=8", "ppo.segment=4"]], ids=["plain", "lstm"])
+def test_actors_without_lag_train_the_same_network_bit_for_bit(net: list[str], team: Team) -> None:
+    """With a memory too: every seat goes on from where it was, at whichever actor it sits."""
+    with _trainer(_config("Walk", "env.limit=9", *net), team) as alone:
         expected = _told([alone.round() for _ in range(4)])
         weights = weights_of(alone.learner.policy)
-    with _trainer(_config("Walk", "env.limit=9", "actors.count=2", "actors.lag=0", ALONE), team) as trainer:
+    with _trainer(_config("Walk", "env.limit=9", *net, "actors.count=2", "actors.lag=0", ALONE), team) as trainer:
         assert _told([trainer.round() for _ in range(4)]) == expected
         found = weights_of(trainer.learner.policy)
         assert trainer.counters.steps == alone.counters.steps
