@@ -272,6 +272,7 @@ def _train_exploiter(
             "minutes": None,
             "seed": int(np.random.SeedSequence([config.seed, number]).generate_state(1, np.uint64)[0] >> 1),
             "league": LeagueConfig(window=config.league.window),
+            "actors": config.actors.model_copy(update={"count": 0}),  # they do not know of rivals
             "ppo": config.ppo.model_copy(update={"study": None}),
             "dqn": config.dqn.model_copy(update={"study": None}),
         }
