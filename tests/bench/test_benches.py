@@ -10,16 +10,18 @@ import pytest
 
 from maple.bench.game import bench_game
 from maple.bench.inference import bench_inference
+from maple.bench.league import bench_league
 from maple.bench.logging import LEVELS, bench_logging
 from maple.bench.peers.sb3 import ENVS, STEPS, Sb3Side
 from maple.bench.peers.sb3_dqn import Sb3DqnSide
 from maple.bench.peers.sb3_ppo import Sb3PpoSide
+from maple.bench.peers.sb3_recurrent import Sb3RecurrentSide
 from maple.bench.profiler import bench_profiler
 from maple.bench.replay import bench_replay
 from maple.bench.roofline import bench_roofline
 from maple.bench.strength import bench_strength
 from maple.bench.suites import SUITES, run_suites
-from maple.bench.train import MapleSide, bench_train
+from maple.bench.train import PAIRS, MapleSide, bench_train
 from maple.core.config import Config
 from maple.core.errors import ConfigError
 from maple.core.sources import load_config
@@ -40,6 +42,10 @@ def test_game(options: bool) -> None:
     assert found["decisions_per_s"] > 0
     assert (found["threads"], found["tables"]) == (2, 128)
     assert ("options_per_s" in found) == options
+    assert found["bytes_per_decision"] > 100
+    share = found["of_write_bandwidth"]
+    assert share > 0
+    assert found["bound_by"] == ("memory writes" if share > 0.5 else "computation")
 
 
 @pytest.mark.parametrize(
@@ -68,6 +74,29 @@ def test_tables_are_measured_at_different_decisions_of_their_games() -> None:
         assert len(np.unique(step.keys.decision)) > 4  # of the five that a seat has in a hand without fantasyland
     with MapleSide(_config(), bounded=True) as side:
         assert not side.trainer.arena.recv().keys.decision.any()  # a run of the gate begins as any other
+
+
+def test_a_league_beside_self_play() -> None:
+    found = bench_league(_config("algo=ppo", "ppo.policy=index"), 0.5, "self:0.5,past:0.5", 3)
+    assert found["policies_in_play"] == 3
+    for side in ("league", "self_play"):
+        assert found[side]["steps_per_s"] > 0
+        assert len(found[side]["slices"]) == PAIRS
+    assert found["ratio_ci95"][0] <= found["ratio"] <= found["ratio_ci95"][1]
+    assert 0 < found["learned_share"] < 1
+    assert found["played_ratio"] == pytest.approx(found["ratio"] / found["learned_share"])
+    assert (found["game"], found["algo"], found["opponents"]) == ("ofc", "ppo", "self:0.5,past:0.5")
+
+
+def test_a_recurrent_peer_stands_beside_it() -> None:
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    settings = ["net.core=lstm", "net.core_width=8", "net.hidden=[8, 8]", "tables=8", "workers.count=0"]
+    settings += ["ppo.horizon=256", "ppo.minibatch=64", "ppo.epochs=1"]
+    config = load_config("CartPole-v1", settings=settings, defaults=entry("CartPole-v1").defaults)
+    found = bench_train(config, 0.5, partial(Sb3RecurrentSide, config))
+    assert found["peer"]["name"].startswith("sb3-contrib RecurrentPPO")
+    assert {"steps_per_s", "updates_per_s", "update_ratio"} <= set(found["peer"])
+    assert {"ratio", "ratio_ci95", "updates_ratio", "updates_ratio_ci95", "maple"} <= set(found)
 
 
 def test_strength_stops_at_the_target_or_at_the_budget() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from maple.cli.output import warn
 from tests.cli.command import maple
+from tests.games.wargame.test_content import WALL, _body, _changed, _map
 
 
 @pytest.mark.parametrize(
@@ -31,6 +34,34 @@ def test_a_command_line_that_cannot_be_read(arguments: list[str], named: str) ->
     assert (said.returncode, said.stdout) == (2, "")
     assert named in said.stderr
     assert "Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "tree", "named"),
+    [
+        ("roster", _body("wounds", None), "units.guard.body.wounds is missing; write a whole number from 1 to 24"),
+        ("roster", _body("save", 1), "units.guard.body.save = 1"),
+        ("maps", _changed(_map(), ("deploy",), None), "deploy is missing; write a whole number from 2 to 6"),
+        ("maps", _changed(_map(), ("rows", 0), "#" + "." * 21), "looks the same after half a turn"),
+        ("maps", {"deploy": 4, "rows": [*WALL, ".....#....33....#.....", *WALL]}, "objective 3 cannot be reached"),
+        ("missions", {"objectives": {3: {"vp": 1}}}, "points_per_vp is missing; write a whole number from 1 to 20"),
+        ("missions", {"points_per_vp": 20, "objectives": {3: {"vp": 1, "opens": 9}}}, "is after the last round"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "show"])
+def test_a_file_of_the_wargame_that_is_wrong(
+    command: str, kind: str, tree: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.yml"
+    path.write_text(yaml.safe_dump(tree))
+    value = str(path) if kind == "roster" else f"[{path}]"
+    more = ["--runs-dir", tmp_path / "runs", "--steps", "10"] if command == "train" else []
+    said = maple(command, "wargame", "--set", f"game.{kind}={value}", *more)
+    assert (said.returncode, said.stdout) == (2, ""), said.stderr
+    assert str(path) in said.stderr.replace("\n", "")
+    assert named in " ".join(said.stderr.split())
+    assert "Traceback" not in said.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(("answer", "code"), [("", 130), ("n\n", 0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given, settings
@@ -61,9 +62,9 @@ def _segments(replay: Replay) -> dict[int, tuple[list[int], int, list[int], int]
     return found
 
 
-def _replay(capacity: int, n: int, length: int, burn_in: int) -> Replay:
-    chains = Chains(capacity, length, burn_in, n, 2)
-    return Replay(capacity, 16, 3, 2, 1, n_step=n, gamma=GAMMA, priorities=Priorities(), chains=chains)
+def _replay(capacity: int, n: int, length: int, burn_in: int, folder: Path | None = None) -> Replay:
+    chains = Chains(capacity, length, burn_in, n, 2, folder)
+    return Replay(capacity, 16, 3, 2, 1, n_step=n, gamma=GAMMA, priorities=Priorities(), chains=chains, folder=folder)
 
 
 @settings(max_examples=30, deadline=None)
@@ -93,6 +94,20 @@ def test_a_ring_that_overwrites_keeps_whole_segments(n: int, length: int, burn_i
         assert state == (before[0] if before else tag)
     assert set(sorted(expected)[-3:]) <= found.keys()
     assert replay.drawable == len(found)
+
+
+def test_memories_in_a_file_are_the_same(tmp_path: Path) -> None:
+    kept, filed = (_replay(150, 2, 3, 2, folder) for folder in (None, tmp_path / "here"))
+    for replay in (kept, filed):
+        _play(replay, SlowChains(2), 300, 4)
+    assert kept.chains is not None
+    assert filed.chains is not None
+    assert isinstance(filed.chains.state, np.memmap)
+    assert kept.chains.state.any()
+    assert np.array_equal(kept.chains.state, filed.chains.state)
+    assert _segments(kept) == _segments(filed)
+    assert list((tmp_path / "here").iterdir()) == []
+    assert Chains(10, 1, 0, 1, 0, tmp_path / "here").state.shape == (10, 0)  # one that attends and does not remember
 
 
 def test_a_restored_replay_draws_the_same_segments() -> None:

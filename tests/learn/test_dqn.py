@@ -164,13 +164,16 @@ def test_kernels_learn_as_torch_does(
     assert (fast[3] != 1.0).sum() > 100
 
 
+@pytest.mark.parametrize("policy", ["index", "options"])
 @pytest.mark.parametrize(("dueling", "double", "shown"), [(True, True, 0.5), (False, True, 0.5), (False, False, 1.0)])
-def test_kernels_copy_options_as_torch_does(
-    dueling: bool, double: bool, shown: float, team: Team, monkeypatch: pytest.MonkeyPatch
+def test_kernels_copy_what_was_shown_as_torch_does(
+    policy: str, dueling: bool, double: bool, shown: float, team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = replace(RECIPE, double=double, margin=0.3)
-    settings = ["dqn.policy=options", f"dqn.dueling={str(dueling).lower()}", STEADY]
-    fast = _learned(team, settings, recipe, shown=shown)
+    settings = [f"dqn.policy={policy}", f"dqn.dueling={str(dueling).lower()}", STEADY]
+    with monkeypatch.context() as patch:
+        patch.setattr("maple.learn.dqn._by_autograd", None)  # what was shown does not take the kernels' place
+        fast = _learned(team, settings, recipe, shown=shown)
     with monkeypatch.context() as patch:
         patch.setattr(FlatWeights, "on_cpu", property(lambda _: False))
         slow = _learned(team, settings, recipe, shown=shown)

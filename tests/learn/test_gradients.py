@@ -17,6 +17,7 @@ from maple.core.threads import Team, meet
 from maple.games import make_game
 from maple.learn import ppo
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update
+from maple.learn.ahead import Ahead
 from maple.learn.index_gradient import FIGURES
 from maple.learn.option_gradient import FAINT
 from maple.learn.ppo import PpoRecipe, judge_options, ppo_update
@@ -24,6 +25,7 @@ from maple.learn.rollout import Batch, Rollout
 from maple.nets.dense import RELU, TANH, activate, add_product, deactivate
 from maple.nets.flat import FlatWeights
 from maple.nets.policy import OptionPolicy, OptionValue
+from maple.nets.seen import Look
 from maple.training.build import build_trainer
 from maple.training.loop import Trainer
 
@@ -63,6 +65,7 @@ def _updated_ppo(
     torch_only: bool,
     monkey: pytest.MonkeyPatch,
     shown: float = 0.0,
+    prefetch: bool = False,
 ) -> tuple[dict[str, float], NDArray[np.float32]]:
     with monkey.context() as patch:
         if torch_only:
@@ -75,7 +78,9 @@ def _updated_ppo(
         if shown:
             batch = replace(batch, explored=random.random(len(batch.log_prob)) < shown)
         descent = trainer.learner.schedule.descent
-        figures = ppo_update(trainer.learner.policy, descent, batch, recipe, 3, 0)  # type: ignore[arg-type]
+        ahead = Ahead[Look](prefetch)
+        figures = ppo_update(trainer.learner.policy, descent, batch, recipe, 3, 0, ahead)  # type: ignore[arg-type]
+        ahead.close()
         return figures, descent.flat.vector.detach().numpy().copy()
 
 
@@ -107,6 +112,18 @@ def test_ppo_kernels_learn_as_torch_does(
     for name in FIGURES:
         assert fast[name] == pytest.approx(slow[name], rel=1e-3, abs=1e-5), name
     assert np.abs(fast_weights - slow_weights).max() < 2e-5
+
+
+@pytest.mark.parametrize("policy", ["index", "options"])
+@pytest.mark.parametrize("changes", [{}, {"augment": True}, {"target_kl": 1e-9}], ids=str)
+def test_a_thread_that_encodes_ahead_changes_nothing(
+    policy: str, changes: dict[str, float], team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, settings = replace(RECIPE, **changes), [f"ppo.policy={policy}", "net.hidden=[16]"]  # type: ignore[arg-type]
+    plain, weights = _updated_ppo(team, recipe, settings, True, monkeypatch)
+    ahead, same = _updated_ppo(team, recipe, settings, True, monkeypatch, prefetch=True)
+    assert ahead == plain
+    assert np.array_equal(same, weights)
 
 
 def test_options_that_are_not_taken_hardly_matter(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:

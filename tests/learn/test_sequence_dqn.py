@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from maple.arena.native import NativeArena
 from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import entry, make_game
@@ -17,6 +18,7 @@ from maple.learn.ahead import Ahead
 from maple.learn.dqn import DqnRecipe, dqn_loss
 from maple.learn.replay import Replay
 from maple.learn.sequence_dqn import sequence_round
+from maple.nets.noisy import renew_noise
 from maple.nets.sequence_q import RecurrentQ
 from maple.training.build import build_trainer
 from maple.training.learners import DqnLearner
@@ -131,6 +133,8 @@ def _one_by_one(
         ("ofc", ["dqn.policy=options", "net.core=lstm", "dqn.segment=3", "dqn.burn_in=2", "dqn.dueling=true"]),
         ("ofc", ["dqn.policy=options", "net.core=gru", "dqn.segment=2", "dqn.quantiles=3", "net.attention=true"]),
         ("wargame", ["dqn.policy=options", "net.core=gru", "net.attention=true", "dqn.n_step=2", "opponents=self"]),
+        ("wargame", ["net.attention=true", "dqn.quantiles=3", "opponents=self"]),
+        ("wargame", ["dqn.policy=options", "net.attention=true", "dqn.quantiles=3", "opponents=self"]),
     ],
 )
 def test_the_gradient_of_segments_is_that_of_single_decisions(name: str, settings: list[str], team: Team) -> None:
@@ -153,3 +157,23 @@ def test_the_gradient_of_segments_is_that_of_single_decisions(name: str, setting
     assert replay.tree is not None
     for head, error in errors.items():
         np.testing.assert_allclose(replay.tree.priority[head], (error + 1e-2) ** 0.6, rtol=1e-3)
+
+
+@pytest.mark.parametrize("policy", ["index", "options"])
+@pytest.mark.parametrize("hidden", ["[12]", "[12, 8]"])
+def test_noise_changes_which_action_is_best(policy: str, hidden: str, team: Team) -> None:
+    """Of a network that points at entities too, with one hidden layer or several: what is compared has noise."""
+    settings = ["dqn.exploration=noisy", "net.attention=true", f"dqn.policy={policy}", f"net.hidden={hidden}"]
+    net = _learner(team, "wargame", *settings, "opponents=self").policy
+    assert isinstance(net, RecurrentQ)
+    with NativeArena(make_game("wargame"), 4, 1, team) as arena:
+        view = arena.recv().view.copy()
+    sight, mask = net.read(view)
+    state = torch.zeros(len(view), 0)
+    spread = []
+    for number in (1, 2):
+        renew_noise(net, 0, number)
+        with torch.no_grad():
+            values = net(sight, mask, state)[0].mean(2).numpy()
+        spread.append(values - values[mask].mean())
+    assert np.ptp((spread[0] - spread[1])[0][mask[0]]) > 1e-4

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -10,34 +14,67 @@ from maple.core.sources import load_config
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.learn.descent import Descent
-from maple.nets.accelerate import bfloat16_gain, choose_precision, compile_towers
+from maple.nets.accelerate import KERNELS, TORCH, bfloat16_gain, choose_precision, compile_towers, is_compiled
 from maple.nets.policy import layers
 from maple.training.build import build_trainer, make_learner
-from maple.training.learners import Learner
+from maple.training.learners import DqnLearner, Learner, frozen_copy
+from maple.training.loop import Trainer
 
 CPU = torch.device("cpu")
 
 
-def test_sixteen_bits_are_used_where_they_win() -> None:
+@pytest.mark.parametrize("plain", [KERNELS, TORCH])
+def test_sixteen_bits_are_used_where_they_win(plain: str) -> None:
     said: list[str] = []
-    assert choose_precision(CPU, None, said.append, lambda: 5.0) is None
-    assert choose_precision(CPU, False, said.append, lambda: 5.0) is None
-    assert choose_precision(CPU, True, said.append, lambda: 5.0) is torch.bfloat16
+    asked: list[str] = []
+
+    def gain(times: float) -> Callable[[str], float]:
+        return lambda plain: asked.append(plain) or times  # type: ignore[func-returns-value]
+
+    assert choose_precision(CPU, None, plain, said.append, gain(5.0)) is None
+    assert choose_precision(CPU, False, plain, said.append, gain(5.0)) is None
+    assert choose_precision(CPU, True, plain, said.append, gain(5.0)) is torch.bfloat16
     assert said == []
-    assert choose_precision(CPU, True, said.append, lambda: 0.2) is None
-    assert said == ["torch.amp is off: 16-bit products are 0.20 times as fast as plain ones on this CPU"]
+    assert choose_precision(CPU, True, plain, said.append, gain(0.2)) is None
+    assert said == [f"torch.amp is off: torch's 16-bit products are 0.20 times as fast here as plain ones in {plain}"]
     said.clear()
-    assert choose_precision(CPU, True, said.append, lambda: 0.0) is None
+    assert choose_precision(CPU, True, plain, said.append, gain(0.0)) is None
     assert said == [
         "torch.amp is off: 16-bit products end the process on this CPU; try ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
     ]
+    assert asked == [plain] * 3
 
 
-def test_products_are_tried_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert bfloat16_gain() > 0
+@pytest.mark.parametrize("plain", [KERNELS, TORCH])
+def test_products_are_tried_in_another_process(plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bfloat16_gain(plain) > 0
     with monkeypatch.context() as patch:
         patch.setattr("maple.nets.accelerate.__name__", "maple.nets.no_such_module")
-        assert bfloat16_gain() == 0
+        assert bfloat16_gain(plain) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "plain"),
+    [
+        (["algo=ppo", "ppo.policy=index"], KERNELS),
+        (["algo=ppo", "ppo.policy=options"], KERNELS),
+        (["algo=afterstate"], KERNELS),
+        (["algo=dqn", "dqn.policy=index"], KERNELS),
+        (["algo=dqn", "dqn.policy=options"], KERNELS),
+        (["algo=dqn", "dqn.quantiles=4"], TORCH),
+        (["algo=dqn", "dqn.exploration=noisy"], TORCH),
+        (["algo=ppo", "ppo.policy=index", "net.core=lstm"], TORCH),
+        (["algo=dqn", "dqn.policy=index", "net.core=gru"], TORCH),
+    ],
+)
+def test_sixteen_bits_are_compared_with_what_would_learn_without_them(
+    settings: list[str], plain: str, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("maple.training.build.choose_precision", partial(choose_precision, gain=lambda _: 0.5))
+    config = load_config("ofc", settings=["tables=4", "torch.amp=true", *settings])
+    build_trainer(config, make_game("ofc"), team, warn=said.append)
+    assert said == [f"torch.amp is off: torch's 16-bit products are 0.50 times as fast here as plain ones in {plain}"]
 
 
 def test_compile_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,29 +91,77 @@ def test_compile_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
         assert not compile_towers(net, CPU, said.append)
     assert said == ["torch.compile is off: no compiler here"]
     assert torch.equal(net.tower(x), expected)
+    said.clear()
+    assert not compile_towers(torch.nn.Module(), CPU, said.append)
+    assert said == ["torch.compile is off: this network has no tower of dense layers"]
+
+
+COMMON = ["tables=32", "net.hidden=[16, 8]", "game.fantasyland=off", "ppo.horizon=480", "ppo.minibatch=120"]
+COMMON += ["afterstate.horizon=480", "afterstate.minibatch=120", "net.core_width=8", "ppo.augment=false"]
+COMMON += ["net.attention_width=8", "net.attention_heads=2", "ppo.segment=4", "ppo.burn_in=2", "dqn.segment=4"]
+COMMON += ["dqn.burn_in=2", "dqn.warmup=0", "dqn.train_every=480", "dqn.minibatch=128", "dqn.updates_per_step=2"]
+EVERY_LEARNER = [
+    ["algo=ppo", "ppo.policy=options"],
+    ["algo=ppo", "ppo.policy=index"],
+    ["algo=afterstate"],
+    ["algo=dqn", "dqn.policy=options"],
+    ["algo=dqn", "dqn.policy=index"],
+    ["algo=dqn", "dqn.quantiles=4"],
+    ["algo=ppo", "ppo.policy=index", "net.core=lstm"],
+    ["algo=ppo", "ppo.policy=options", "net.core=gru", "net.attention=true"],
+    ["algo=dqn", "dqn.policy=index", "net.core=gru"],
+    ["algo=dqn", "dqn.policy=options", "net.core=lstm", "net.attention=true"],
+]
+
+
+def _moved(settings: list[str], team: Team, said: list[str]) -> tuple[Trainer, np.ndarray]:
+    """A trainer after its first round, and how far that moved the weights."""
+    config = load_config("ofc", settings=[*COMMON, *settings], flags={"steps": 480})
+    trainer = build_trainer(config, make_game("ofc", config.game), team, warn=said.append)
+    before = trainer.learner.schedule.descent.flat.vector.detach().numpy().copy()
+    trainer.round()
+    return trainer, trainer.learner.schedule.descent.flat.vector.detach().numpy() - before
 
 
 @pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize(
-    "settings",
-    [["algo=ppo", "ppo.policy=options"], ["algo=dqn", "dqn.policy=options"], ["algo=dqn", "dqn.quantiles=4"]],
-)
+@pytest.mark.parametrize("settings", EVERY_LEARNER)
 def test_learning_in_sixteen_bits_is_nearly_the_same(
     settings: list[str], precision: torch.dtype, team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    common = ["tables=32", "net.hidden=[16, 8]", "game.fantasyland=off", "ppo.horizon=480", "ppo.minibatch=120"]
-    dqn = ["dqn.warmup=0", "dqn.train_every=480", "dqn.minibatch=128", "dqn.updates_per_step=2"]
-    config = load_config("ofc", settings=[*common, *dqn, *settings], flags={"steps": 480})
     moved = []
     for chosen in (None, precision):
         monkeypatch.setattr("maple.training.build.choose_precision", lambda *_, chosen=chosen: chosen)
-        trainer = build_trainer(config, make_game("ofc", config.game), team)
-        before = trainer.learner.schedule.descent.flat.vector.detach().numpy().copy()
-        trainer.round()
-        moved.append(trainer.learner.schedule.descent.flat.vector.detach().numpy() - before)
+        moved.append(_moved(settings, team, [])[1])
     plain, short = moved
     assert not np.array_equal(plain, short)
     assert np.corrcoef(plain, short)[0, 1] > 0.85
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no compiler")
+@pytest.mark.parametrize(
+    ("settings", "tower"),
+    [
+        (["algo=ppo", "ppo.policy=index"], "actor"),
+        (["algo=afterstate"], "rest"),
+        (["algo=dqn", "dqn.policy=index"], "advantage"),
+    ],
+)
+def test_compiled_layers_learn_and_act_as_plain_ones_do(settings: list[str], tower: str, team: Team) -> None:
+    said: list[str] = []
+    _, plain = _moved(settings, team, said)
+    trainer, compiled = _moved([*settings, "torch.compile=true"], team, said)
+    assert said == []
+    assert not trainer.learner.schedule.descent.in_kernels
+    assert np.corrcoef(plain, compiled)[0, 1] > 0.99
+    net = trainer.learner.policy
+    snapshot = frozen_copy(net)
+    assert is_compiled(net.get_submodule(tower))
+    assert is_compiled(snapshot.get_submodule(tower))
+    if isinstance(trainer.learner, DqnLearner):
+        assert is_compiled(trainer.learner.target.get_submodule(tower))
+    step = trainer.arena.recv()
+    args = (step.view.copy(), step.keys, 1, True)
+    assert np.array_equal(net.choose(*args).action, snapshot.choose(*args).action)
 
 
 def test_what_needs_a_gpu_says_so_once(team: Team) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from maple.core.spec import EntityGroup, GameSpec, Metric
+from maple.games import make_game
 from maple.nets.entities import Attention, EntityTrunk, PointerHead, _Block
 
 SQUADS = EntityGroup("squads", begin=2, count=4, width=5, present=1, actions=(3, 7))
@@ -136,3 +137,43 @@ def test_an_action_keeps_its_number(layers: tuple[EntityTrunk, PointerHead]) -> 
             torch.testing.assert_close(logits[:, 3 + i + 4 * j], (asked[:, j] * tokens.of[:, i]).sum(1) / 8**0.5)
     assert head.plain is not None
     torch.testing.assert_close(logits[:, [0, 1, 2, 11]], head.plain(out))
+
+
+def test_an_action_has_a_query_for_each_of_its_numbers(layers: tuple[EntityTrunk, PointerHead]) -> None:
+    torch.manual_seed(4)
+    head = PointerHead(SPEC, 6, 8, atoms=3).double()
+    out, tokens = layers[0](_observation())
+    values = head(out, tokens).view(-1, 12, 3)
+    asked = head.query["squads"](out).view(-1, 2, 3, 8)
+    for i in range(4):
+        for j in range(2):
+            expected = (asked[:, j] * tokens.of[:, i, None]).sum(2) / 8**0.5
+            torch.testing.assert_close(values[:, 3 + i + 4 * j], expected)
+    assert head.plain is not None
+    torch.testing.assert_close(values[:, [0, 1, 2, 11]], head.plain(out).view(-1, 4, 3))
+
+
+def test_where_all_entities_are_absent_the_globals_speak_for_themselves() -> None:
+    torch.manual_seed(3)
+    trunk = EntityTrunk(SPEC, 6, Attention(8, 2, 2)).double()
+    observation = _observation()
+    observation[:, 3:22:5], observation[:, 22:31:3] = 0.0, 0.0
+    out, tokens = trunk(observation)
+    assert not tokens.present.any()
+    assert torch.isfinite(tokens.of).all()
+    assert trunk.of_rest is not None
+    alone = (trunk.start + trunk.of_rest(observation[:, trunk.rest]))[:, None]
+    for block in trunk.blocks:
+        alone = block(alone, torch.ones(len(alone), 1, dtype=torch.bool))
+    globals_only = torch.cat([trunk.last(alone)[:, 0], torch.zeros(len(alone), 8)], dim=1)
+    torch.testing.assert_close(out, trunk.out(globals_only))
+
+
+@pytest.mark.parametrize("name", ["ofc", "wargame", "showdown"])
+def test_there_is_always_somebody_to_attend_to(name: str) -> None:
+    spec = make_game(name).spec
+    trunk = EntityTrunk(spec, 4, Attention(8, 2, 1))
+    observation = torch.zeros(2, spec.observation)
+    assert trunk(observation)[1].of.shape[1] >= 2  # entities, and the globals' token beside them
+    with torch.no_grad():
+        assert torch.isfinite(trunk(observation)[0]).all()

@@ -31,9 +31,12 @@ def test_features_by_kernel_equal_embedding_bag(decisions: Decisions, team: Team
     seen = Seen(decisions.game, team)
     layer = SparseLayer(seen.spec.features, 24)
     rows = seen.state(decisions.view)
-    index, start = rows.indices()
+    keep = np.arange(rows.feature.shape[1]) < rows.length[:, None]
+    index = torch.from_numpy(rows.feature[keep].astype(np.int64))
+    start = torch.from_numpy(np.concatenate([[0], np.cumsum(rows.length[:-1], dtype=np.int64)]))
     slow = torch.relu(torch.nn.functional.embedding_bag(index, layer.weight, start, mode="sum") + layer.bias)
     fast = layer.of_features(rows)
+    torch.testing.assert_close(torch.relu(layer._bag(rows) + layer.bias), slow, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(fast, slow, rtol=1e-4, atol=1e-4)
     for a, b in zip(_gradients(layer, fast), _gradients(layer, slow), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)

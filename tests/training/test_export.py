@@ -40,6 +40,8 @@ WARGAME = {
     "attention": ["ppo.policy=index"],
     "q with attention and memory": ["algo=dqn", "dqn.policy=index", "net.core=lstm"],
     "q of options, attention and memory": ["algo=dqn", "dqn.policy=options", "net.core=lstm"],
+    "q with attention and quantiles": ["algo=dqn", "dqn.policy=index", "dqn.quantiles=3"],
+    "q of options, attention and quantiles": ["algo=dqn", "dqn.policy=options", "dqn.quantiles=3"],
     "options and attention": ["ppo.policy=options"],
     "options, attention and memory": ["ppo.policy=options", "net.core=gru"],
 }

@@ -55,11 +55,13 @@ def _told(rounds: list[Round]) -> list[tuple[Any, ...]]:
     return [(done.figures["policy_loss"], done.figures["entropy"], done.games.tolist()) for done in rounds]
 
 
-def test_actors_without_lag_train_the_same_network_bit_for_bit(team: Team) -> None:
-    with _trainer(_config("Walk", "env.limit=9"), team) as alone:
+@pytest.mark.parametrize("net", [[], ["net.core=lstm", "net.core_width=8", "ppo.segment=4"]], ids=["plain", "lstm"])
+def test_actors_without_lag_train_the_same_network_bit_for_bit(net: list[str], team: Team) -> None:
+    """With a memory too: every seat goes on from where it was, at whichever actor it sits."""
+    with _trainer(_config("Walk", "env.limit=9", *net), team) as alone:
         expected = _told([alone.round() for _ in range(4)])
         weights = weights_of(alone.learner.policy)
-    with _trainer(_config("Walk", "env.limit=9", "actors.count=2", "actors.lag=0", ALONE), team) as trainer:
+    with _trainer(_config("Walk", "env.limit=9", *net, "actors.count=2", "actors.lag=0", ALONE), team) as trainer:
         assert _told([trainer.round() for _ in range(4)]) == expected
         found = weights_of(trainer.learner.policy)
         assert trainer.counters.steps == alone.counters.steps
@@ -94,6 +96,49 @@ def test_opponents_sit_where_they_would_without_actors(team: Team) -> None:
         both = min(len(stream), len(theirs[where]))
         assert both > 3
         assert stream[:both] == theirs[where][:both]
+
+
+LEAGUE = ["opponents=self:0.3,past:0.3,hard:0.2,random:0.2", "snapshots.every_steps=200", "snapshots.keep=2"]
+
+
+def test_a_league_is_met_at_actors_as_it_is_without_them(team: Team) -> None:
+    settings = ("env.limit=6", *LEAGUE, "league.window=20")
+    with _trainer(_config("Nim", *settings), team) as alone:
+        expected = _told([alone.round() for _ in range(8)])
+        weights, league = weights_of(alone.learner.policy), alone.league.state()
+        seated = alone.seating.player.copy()
+    assert len(league["steps"]) > 3  # some have left the pool again
+    with _trainer(_config("Nim", *settings, "actors.count=1", "actors.lag=0", ALONE), team) as trainer:
+        assert _told([trainer.round() for _ in range(8)]) == expected
+        found = weights_of(trainer.learner.policy)
+        assert np.array_equal(trainer.seating.player, seated)
+        assert all(np.array_equal(array, league[name]) for name, array in trainer.league.state().items())
+    assert all(np.array_equal(found[name], weights[name]) for name in weights)
+
+
+def test_actors_behind_know_whom_they_met(team: Team) -> None:
+    """Games that began by older shares are counted for those who played them, snapshots that have left the pool too."""
+    with _trainer(_config("Nim", "env.limit=6", *LEAGUE, "actors.count=2", "actors.lag=2"), team) as trainer:
+        fleet, drawn = trainer.arena, dict[int, list[int]]()
+        assert isinstance(fleet, Fleet)
+        for update in range(10):
+            drawn[update] = trainer.league.shares.player.tolist()
+            trainer.round()
+            assert fleet.shares is not None
+            assert fleet.shares.player.tolist() == drawn[max(0, update - 2)]
+        assert trainer.league.records.games[0, 2:].any()
+        fleet.settle()
+        os.kill(fleet.pids[0], signal.SIGKILL)
+        trainer.round()  # whoever takes its place knows the pool
+        trainer.round()
+        assert fleet.lost_actors == 1
+        state, weights = trainer_state(trainer), weights_of(trainer.learner.policy)
+        updates, steps = trainer.counters.updates, trainer.counters.steps
+    with _trainer(_config("Nim", "env.limit=6", *LEAGUE, "actors.count=2", "actors.lag=2"), team) as again:
+        restore_trainer(again, weights, state)
+        again.counters.updates, again.counters.steps = updates, steps
+        again.round()
+        assert again.counters.lost == 8
 
 
 def test_an_actor_that_dies_or_hangs_loses_its_games_alone(team: Team) -> None:
@@ -164,13 +209,13 @@ def test_an_env_that_always_fails_ends_the_run(team: Team) -> None:
     ("env", "settings", "words"),
     [
         ("Walk", ["algo=dqn", "dqn.policy=index"], "--algo dqn does not learn from; use ppo"),
-        ("Nim", ["opponents=self:0.5,past:0.5"], "cannot be played by them"),
+        ("Nim", ["opponents=self:0.5,run:other:0.5"], "cannot be played by them; leave run: out"),
     ],
 )
 def test_what_actors_cannot_do_is_said(team: Team, env: str, settings: list[str], words: str) -> None:
     config = _config(env, "actors.count=2", *settings)
     with pytest.raises(ConfigError, match=words):
-        build_trainer(config, make_game(config.name, config.game), team)
+        build_trainer(config, make_game(config.name, config.game), team, rivals=[])
 
 
 def test_native_games_have_no_actors(team: Team) -> None:

@@ -23,10 +23,13 @@ from maple.training.checkpoint import Checkpoint, latest_checkpoint, load_checkp
 from maple.training.evaluate import evaluate, greedy_player
 from maple.training.loop import Trainer
 from maple.training.session import train_run
+from tests.games.external.described import DescribedEnv
 
 ENVS = "tests.games.external.envs:"
 SMALL = ["threads=1", "tables=32", "workers.count=0", "ppo.horizon=1024", "ppo.minibatch=256", "net.hidden=[32, 32]"]
 LEARNS = [*SMALL, "optimizer.learning_rate=0.005", "ppo.epochs=6", "net.core_width=32", "ppo.gamma=1"]
+DQN = ["algo=dqn", "dqn.policy=index", "dqn.train_every=64", "dqn.updates_per_step=4", "dqn.minibatch=128"]
+REPLAY = ["dqn.capacity=8192", "dqn.warmup=512", "dqn.segment=6", "dqn.tau=0.05", "dqn.gamma=1"]
 
 
 def _trainer(name: str, team: Team, *settings: str) -> Trainer:
@@ -49,8 +52,17 @@ def test_a_cue_is_remembered(core: str, masked: bool, team: Team) -> None:
     assert _score("Recall", team, f"net.core={core}", f"env.masked={masked}", "steps=12000") > 0.95
 
 
-DQN = ["algo=dqn", "dqn.policy=index", "dqn.train_every=64", "dqn.updates_per_step=4", "dqn.minibatch=128"]
-REPLAY = ["dqn.capacity=8192", "dqn.warmup=512", "dqn.segment=6", "dqn.tau=0.05", "dqn.gamma=1"]
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+@pytest.mark.parametrize("core", ["gru", "none"])
+def test_a_cue_is_remembered_where_options_are_described(algo: str, core: str, team: Team) -> None:
+    name, more = ENVS + "Recall", [f"algo={algo}", f"{algo}.policy=options", f"net.core={core}", "steps=12000"]
+    config = load_config(name, settings=[*LEARNS, *DQN, *REPLAY, *more], defaults=entry(name).defaults)
+    game = DescribedEnv(name, {"masked": True, "delay": 3})
+    trainer = build_trainer(config, game, team)
+    trainer.run(lambda _: True)
+    trainer.arena.close()
+    found = evaluate(game, greedy_player(trainer.learner.policy), [], 300, 9, team).figures["return"]
+    assert found > 0.95 if core == "gru" else found < 0.55
 
 
 @pytest.mark.parametrize(("core", "masked"), [("gru", False), ("lstm", True)])
@@ -81,12 +93,18 @@ def test_attention_and_memory_go_together(team: Team) -> None:
 
 
 OFC = ["algo=ppo", "ppo.policy=index", "net.core=lstm", "net.core_width=8", "net.hidden=[16, 8]", "tables=24"]
+WALK = ["ppo.horizon=512", "env.limit=4", "net.core=gru"]
 PAST = ["opponents=self:0.4,past:0.4,random:0.2", "snapshots.every_steps=500", "ppo.horizon=480", "ppo.minibatch=96"]
 
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("ofc", [*OFC, *PAST]), (ENVS + "Walk", [*SMALL, "ppo.horizon=512", "env.limit=4", "net.core=gru"])],
+    [
+        ("ofc", [*OFC, *PAST]),
+        (ENVS + "Walk", [*SMALL, *WALK]),
+        (ENVS + "Walk", [*SMALL, *WALK, "workers.count=2", "workers.spares=0"]),
+        (ENVS + "Nim", [*SMALL, *PAST, "net.core=lstm", "workers.count=2", "workers.spares=0"]),
+    ],
 )
 def test_every_seat_goes_on_from_where_it_was(
     name: str, settings: list[str], team: Team, monkeypatch: pytest.MonkeyPatch
@@ -130,7 +148,7 @@ def test_every_seat_goes_on_from_where_it_was(
     trainer.arena.close()
     assert begun > 100
     assert gone_on > 1000
-    assert len(players) > (3 if name == "ofc" else 0)
+    assert len(players) > (0 if name.endswith("Walk") else 3)
 
 
 def test_a_look_at_the_strength_disturbs_no_game(team: Team) -> None:

@@ -75,6 +75,9 @@ def test_a_run_that_does_not_fit_is_told_what_would() -> None:
     assert check_memory(unsaved, game, free=20 * 2**30).memory > 10 * 2**30
     filed = load_config("ofc", settings=["algo=dqn", "dqn.capacity=100000000", "dqn.replay=file"])
     assert check_memory(filed, game, free=6 * 2**30).memory < 4 * 2**30
+    recurrent = ["dqn.policy=index", "net.core=lstm", "net.core_width=256"]  # 2 KiB a decision
+    filed = load_config("ofc", settings=["algo=dqn", "dqn.capacity=20000000", "dqn.replay=file", *recurrent])
+    assert check_memory(filed, game, free=6 * 2**30).memory < 4 * 2**30
 
 
 @pytest.mark.parametrize("settings", [["algo=ppo", "ppo.policy=index"], ["algo=dqn", "dqn.capacity=50000"]])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maple.arena.native import NativeArena
+from maple.bench.limits import write_bandwidth
 from maple.bench.measure import machine
 from maple.core.errors import GameError
 from maple.core.threads import Team
@@ -17,6 +18,7 @@ from maple.games import is_external, make_game
 __all__ = ["GameSide", "bench_game"]
 
 WARM_UP = 40
+HALF = 0.5  # of what the same threads can fill memory with: above it, faster kernels would soon wait for memory
 
 
 class _Player:
@@ -85,7 +87,10 @@ class GameSide:
 def bench_game(
     name: str, game_options: dict[str, Any], threads: int, tables: int, seconds: float, options: bool, seed: int
 ) -> dict[str, Any]:
-    """Decisions a second with observation and mask written, and with described options if asked; `tables` a thread."""
+    """Decisions a second with observation and mask written, and with described options if asked; `tables` a thread.
+
+    What it is bound by follows from how much of the machine's bandwidth its writes take, options not counted.
+    """
     if is_external(name):
         raise GameError(
             f"{name} is an env, not a game in kernels: `maple bench arena` measures how envs are played, "
@@ -93,13 +98,16 @@ def bench_game(
         )
     side = GameSide(name, game_options, threads, tables, options, seed)
     speed = side.slice(seconds)
+    written = speed * side.bytes_per_decision / write_bandwidth(threads, min(1.0, seconds / 10))
     found: dict[str, Any] = {
         "game": name,
         "decisions_per_s": speed,
         "threads": threads,
         "tables": tables * threads,
         "seconds": side.wall_s,
-        "bound_by": "memory writes",
+        "bytes_per_decision": side.bytes_per_decision,
+        "of_write_bandwidth": written,
+        "bound_by": "memory writes" if written > HALF else "computation",
         "seed": seed,
         "machine": machine(),
     }

@@ -184,7 +184,7 @@ def bench_showdown(
         "anomalies": counters["anomalies"],
         "processes": processes,
         "battles_a_process": battles,
-        "bound_by": "the simulator",
+        "bound_by": "the simulator" if efficiency > 0.5 else "the bridge",
         "seed": seed,
         "machine": {**machine(), "node": node_version(find_node()), "pokemon-showdown": alone.simulator},
     }

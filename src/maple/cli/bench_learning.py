@@ -14,6 +14,7 @@ from maple.cli.measuring import SecondsOption, bench_config, show
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json
 from maple.cli.sitting import compile_kernels
+from maple.core.config import Config
 from maple.core.errors import ConfigError, nearest
 from maple.games import is_external
 
@@ -59,9 +60,7 @@ def train(
     if recipe is not None and recipe not in RECIPES:
         raise ConfigError(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
     chosen = RECIPES[recipe] if recipe else {}
-    same = SAME_DQN if algo == "dqn" and peer == "sb3" else []
-    lines = [*chosen.get("settings", []), *same, *(settings or [])]
-    config = bench_config(game, preset or chosen.get("preset"), lines, algo, seed)
+    config = _train_config(game, preset or chosen.get("preset"), chosen.get("settings", []), settings, algo, seed, peer)
     compile_kernels(config)
     make_peer: Callable[[], AbstractContextManager[Any]] | None = None
     if peer == "sb3-recurrent":
@@ -83,6 +82,22 @@ def train(
     with machine_lock(notes.print), notes.status(f"measuring training for {seconds:g} s a side"):
         found = bench_battle_training(config, seconds) if peer == "bridge" else bench_train(config, seconds, make_peer)
     show(f"training {game}", found, json)
+
+
+def _train_config(
+    game: str,
+    preset: str | None,
+    recipe: list[str],
+    settings: list[str] | None,
+    algo: str | None,
+    seed: int | None,
+    peer: str | None,
+) -> Config:
+    """What is measured; beside a peer's DQN, however that was asked for, what both can do."""
+    config = bench_config(game, preset, [*recipe, *(settings or [])], algo, seed)
+    if config.algo == "dqn" and peer == "sb3":
+        config = bench_config(game, preset, [*recipe, *SAME_DQN, *(settings or [])], algo, seed)
+    return config
 
 
 def actors(

@@ -147,7 +147,9 @@ class DqnConfig(StudyConfig):
         None, description="draw in a thread of its own; where a core or a GPU is free for it, if not set"
     )
     capacity: int = Field(262_144, ge=16, description="decisions that are remembered")
-    replay: Literal["memory", "file"] = Field("memory", description="where views are kept: a file may exceed memory")
+    replay: Literal["memory", "file"] = Field(
+        "memory", description="where views and memories are kept: a file may exceed memory"
+    )
     save_replay: bool | None = Field(
         None, description="in checkpoints: unless it is kept in a file, if not set; else a resumed run fills it anew"
     )
@@ -187,9 +189,11 @@ class DqnConfig(StudyConfig):
 
 
 class TorchConfig(Section):
-    """How networks learn where they learn in torch: on a GPU, over described options, with other heads."""
+    """How networks learn in torch; on a CPU, what is asked for here takes the place of kernels."""
 
-    amp: bool | None = Field(None, description="16-bit matrix products: on a GPU if not set, bfloat16 on a CPU")
+    amp: bool | None = Field(
+        None, description="16-bit matrix products: on a GPU if not set; on a CPU bfloat16, if that wins"
+    )
     compile: bool | None = Field(None, description="torch.compile of the dense layers: on a GPU if not set")
     pin_memory: bool | None = Field(None, description="batches in memory that a GPU reads by itself, if there is one")
 

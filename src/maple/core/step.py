@@ -63,6 +63,20 @@ class Options:
         lists = (self.shared, self.shared_length, self.part, self.part_length, self.option_part)
         return (self.offset, *lists)
 
+    def of(self, lo: int, hi: int) -> Options:
+        """Those of decisions [lo, hi), numbered from there."""
+        begin, end = self.offset[lo], self.offset[hi]
+        each = len(self.part) // max(1, len(self.shared))
+        return Options(
+            offset=self.offset[lo : hi + 1] - begin,
+            action=self.action[begin:end],
+            shared=self.shared[lo:hi],
+            shared_length=self.shared_length[lo:hi],
+            part=self.part[lo * each : hi * each],
+            part_length=self.part_length[lo * each : hi * each],
+            option_part=self.option_part[begin:end] - np.int32(lo * each),
+        )
+
     @staticmethod
     def allocate(spec: OptionSpec, decisions: int, options: int) -> Options:
         """Room for this many decisions and options."""

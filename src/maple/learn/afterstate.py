@@ -42,7 +42,7 @@ def afterstate_update(
     with span("advantage_calculation"):
         lambda_targets(*args, recipe.gamma, recipe.lam, target)
     closed, total, steps = batch.closed, 0.0, 0
-    learner = _by_kernel if descent.flat.on_cpu else _by_autograd
+    learner = _by_kernel if descent.in_kernels else _by_autograd
     learn = learner(net, descent, batch, target, recipe)
     for epoch in range(recipe.epochs):
         with span("replay_sample"):

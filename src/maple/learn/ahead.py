@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Generic, TypeVar
@@ -52,6 +52,22 @@ class Ahead(Generic[T]):
         self.settle()
         made, self._made = self._made, None
         return made.result()
+
+    def through(self, makes: Iterable[Callable[[], T]]) -> Iterator[T]:
+        """Make one thing after the other, each begun before the last is handed over."""
+        waiting = iter(makes)
+        first = next(waiting, None)
+        if first is None:
+            return
+        self.begin(first)
+        try:
+            for following in waiting:
+                made = self.take()
+                self.begin(following)
+                yield made
+            yield self.take()
+        finally:
+            self.settle()
 
     def close(self) -> None:
         """End the thread."""

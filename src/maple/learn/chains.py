@@ -7,11 +7,13 @@ is its oldest row, so when the ring overwrites it the segment is gone, and as lo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maple.learn.filed import zeros
 from maple.learn.segments import NO_ROW
 
 __all__ = ["Chains", "Walked"]
@@ -34,16 +36,19 @@ class Walked:
 class Chains:
     """Links between the rows of a ring of `capacity`; decisions are numbered as they come, a row is the remainder.
 
-    A segment is walked through from `burn_in` decisions before it to `reach` after it.
+    A segment is walked through from `burn_in` decisions before it to `reach` after it. With `folder`, what seats
+    remembered is kept in a file there.
     """
 
-    def __init__(self, capacity: int, length: int, burn_in: int, reach: int, state: int) -> None:
+    def __init__(
+        self, capacity: int, length: int, burn_in: int, reach: int, state: int, folder: Path | None = None
+    ) -> None:
         self.capacity, self.length, self.burn_in, self.reach = capacity, length, burn_in, reach
         self.following = np.full(capacity, NO_ROW, np.int64)  # the row of the seat's next decision
         self.previous = np.full(capacity, NO_ROW, np.int64)  # the number of its last one
         self.place = np.zeros(capacity, np.int32)  # decisions of the chain before this one
         self.head = np.zeros(capacity, np.int64)  # the number of the segment's first decision
-        self.state = np.zeros((capacity, state), np.float32)
+        self.state = zeros((capacity, state), np.float32, folder)
 
     def link(self, first: int, before: NDArray[np.int64], state: NDArray[np.float32]) -> None:
         """Decisions first, first + 1, … each follow the number `before`, or begin a chain where that is below 0."""

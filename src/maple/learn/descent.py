@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from maple.core.kernels import cycles, fast_kernel
 from maple.core.threads import Team, meet
+from maple.nets.accelerate import is_compiled
 from maple.nets.flat import FlatWeights
 from maple.perf.spans import span
 
@@ -98,6 +99,7 @@ class Descent:
     ) -> None:
         self.flat = FlatWeights(net)
         self.team = team
+        self._compiled = any(is_compiled(module) for module in net.modules())
         self._device = self.flat.vector.device.type
         self._set_precision(precision)
         self._eps = eps
@@ -118,8 +120,8 @@ class Descent:
 
     @property
     def in_kernels(self) -> bool:
-        """Whether kernels can take the place of torch: plain floats in memory."""
-        return self.flat.on_cpu and self._precision is None
+        """Whether kernels can take the place of torch: plain floats in memory, and layers that it did not compile."""
+        return self.flat.on_cpu and self._precision is None and not self._compiled
 
     def state(self) -> dict[str, NDArray[np.float32]]:
         """Adam's moments and number of steps, and the numbers that layers multiply in, for checkpoints."""

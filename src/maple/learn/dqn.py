@@ -23,10 +23,10 @@ from maple.learn.descent import Descent, LossOfRows
 from maple.learn.option_share import OptionShare
 from maple.learn.q_gradient import FIGURES, q_steps
 from maple.learn.replay import Drawn, Replay
-from maple.nets.accelerate import is_compiled
 from maple.nets.flat import FlatWeights
 from maple.nets.noisy import NoisyLinear, renew_noise
 from maple.nets.q import IndexQ, OptionQ
+from maple.nets.seen import Described, Look, part_of
 from maple.perf.spans import span
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "dqn_loss",
     "dqn_round",
     "follow",
+    "has_kernel",
     "short_of_margin",
     "taken_values",
     "torch_step",
@@ -47,8 +48,7 @@ __all__ = [
 QNet = IndexQ | OptionQ
 Q = TypeVar("Q", bound=nn.Module)
 L = TypeVar("L")
-Sight = tuple[NDArray[Any], NDArray[np.bool_]]  # observation and mask
-Lesson = tuple[Drawn, Sight | None, Sight | None]  # with what was seen there and beyond, where that is encoded ahead
+Lesson = tuple[Drawn, Look | None, Look | None]  # with what was seen there and beyond, where that is encoded ahead
 Learn = Callable[[Lesson, int], tuple[NDArray[np.float64], NDArray[np.float32]]]  # sums of FIGURES, each row's error
 
 
@@ -84,13 +84,8 @@ class Pupil(Generic[Q]):
 
     @property
     def by_kernel(self) -> bool:
-        """Whether there is a kernel for this network."""
-        net = self.net
-        if not isinstance(net, IndexQ | OptionQ) or net.atoms > 1 or _is_noisy(net):
-            return False
-        if isinstance(net, IndexQ):
-            return self.descent.flat.on_cpu
-        return self.descent.in_kernels and not is_compiled(net.advantage)
+        """Whether it learns in kernels."""
+        return self.descent.in_kernels and has_kernel(self.net)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,41 +97,47 @@ class Course(Generic[L]):
     rows: Callable[[L], NDArray[np.int64]]  # ... of these rows of the replay
 
 
-def _is_noisy(net: nn.Module) -> bool:
-    return any(isinstance(module, NoisyLinear) for module in net.modules())
+def has_kernel(net: nn.Module) -> bool:
+    """Whether there is a kernel that learns for this network: not for distributions, nor for noisy layers."""
+    plain = isinstance(net, IndexQ | OptionQ) and net.atoms == 1
+    return plain and not any(isinstance(module, NoisyLinear) for module in net.modules())
 
 
-def taken_values(net: QNet, view: NDArray[np.uint64], action: NDArray[np.int16], sight: Sight | None = None) -> Tensor:
+def taken_values(net: QNet, view: NDArray[np.uint64], action: NDArray[np.int16], look: Look | None = None) -> Tensor:
     """(n, atoms) the values of actions already taken."""
     if isinstance(net, IndexQ):
-        q = net(*(sight or net.seen.observation(view)))
+        q = net(*_sight(net, view, look))
         return q[torch.arange(len(q)), torch.from_numpy(action.astype(np.int64))]  # type: ignore[no-any-return]
     if not net.dueling:
         return net.of_choices(view, action)
-    options = net.seen.options(view, keep=True)
+    described = look if isinstance(look, Described) else net.described(view, keep=True)
+    options = described.options
     taken = np.flatnonzero(options.action == np.repeat(action, np.diff(options.offset)))
-    return net.values(view, options, taken, net.scores(options))
+    return net.values(described, taken, net.scores(options))
+
+
+def _sight(net: QNet, view: NDArray[np.uint64], look: Look | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    return look if isinstance(look, tuple) else net.seen.observation(view)
 
 
 @torch.no_grad()
-def beyond_values(
-    net: QNet, target: QNet, view: NDArray[np.uint64], double: bool, sight: Sight | None = None
-) -> Tensor:
+def beyond_values(net: QNet, target: QNet, view: NDArray[np.uint64], double: bool, look: Look | None = None) -> Tensor:
     """(n, atoms) the target's values of the best legal actions, by the network's own judgement if `double`."""
     if isinstance(net, IndexQ):
         assert isinstance(target, IndexQ)
-        seen = sight or net.seen.observation(view)
+        seen = _sight(net, view, look)
         judged = target(*seen)
         score = (net(*seen) if double else judged).mean(2)
         best = score.masked_fill(~torch.from_numpy(seen[1]).to(score.device), -torch.inf).argmax(1)
         return judged[torch.arange(len(best)), best]  # type: ignore[no-any-return]
     assert isinstance(target, OptionQ)
-    options = net.seen.options(view, keep=True)
+    described = look if isinstance(look, Described) else net.described(view, keep=True)
+    options = described.options
     if double and not target.dueling:
         return target.of_choices(view, options.action[net.best(options, net.scores(options))])
     judged = target.scores(options)
     best_options = net.best(options, net.scores(options) if double else judged)
-    return target.values(view, options, best_options, judged)
+    return target.values(described, best_options, judged)
 
 
 def dqn_loss(taken: Tensor, goal: Tensor, weight: Tensor, huber: float) -> Tensor:
@@ -179,7 +180,7 @@ def dqn_round(
     """Updates number, number + 1, …; returns their mean figures."""
     if pupil.by_kernel and isinstance(pupil.net, OptionQ):
         learn = _by_options(pupil, pupil.net, recipe)
-    elif pupil.by_kernel and not replay.shown.any():
+    elif pupil.by_kernel:
         learn = _by_kernel(pupil, recipe)
     else:
         learn = _by_autograd(pupil, recipe, seed)
@@ -210,15 +211,21 @@ def follow(course: Course[L], replay: Replay, ahead: Ahead[L], recipe: DqnRecipe
 
 
 def _make(net: QNet, replay: Replay, recipe: DqnRecipe, seed: int, number: int, batches: int, alone: bool) -> Lesson:
-    """Draw a group of minibatches; over indices also encode them. `alone` leaves the team to others."""
+    """Draw a group of minibatches and encode them. `alone` leaves the team to others.
+
+    Otherwise options are left to the threads that learn from them: each describes its own, which stay in its cache.
+    """
     with span("replay_sample"):
         team = None if alone else net.seen.team
-        drawn = replay.draw(recipe.minibatch, batches, recipe.beta, seed, number, team)
-    if isinstance(net, OptionQ):
-        return drawn, None, None
+        drawn = replay.draw(recipe.minibatch, batches, recipe.beta, seed, number, team).pinned(net.seen.pinned)
     with span("learn_encode"):
-        encode = net.seen.observation if alone else net.seen.all_observations
-        return drawn, encode(drawn.view), encode(drawn.beyond_view)
+        if isinstance(net, IndexQ):
+            encode = net.seen.observation if alone else net.seen.all_observations
+            return drawn, encode(drawn.view), encode(drawn.beyond_view)
+        if not alone:
+            return drawn, None, None
+        here = net.described(drawn.view, keep=True) if net.dueling else None
+        return drawn, here, net.described(drawn.beyond_view, keep=True)
 
 
 def _by_kernel(pupil: Pupil[QNet], recipe: DqnRecipe) -> Learn:
@@ -228,13 +235,13 @@ def _by_kernel(pupil: Pupil[QNet], recipe: DqnRecipe) -> Learn:
     value = flat.tower(net.value) if net.value is not None else np.zeros((0, 5), np.int64)
     plan = (flat.first(net.first), flat.tower(net.advantage), value, net.kind, net.value is not None)
     target = pupil.target_weights.vector.detach().numpy()
-    values = np.array([recipe.huber, 1 / recipe.minibatch], np.float32)
+    values = np.array([recipe.huber, 1 / recipe.minibatch, recipe.margin], np.float32)
 
     def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         drawn, here, beyond = lesson
-        assert here is not None
-        assert beyond is not None
-        known = (drawn.action, drawn.reward, drawn.discount, drawn.weight)
+        assert isinstance(here, tuple)
+        assert isinstance(beyond, tuple)
+        known = (drawn.action, drawn.reward, drawn.discount, drawn.weight, drawn.shown)
         limits = (recipe.double, number, recipe.target_every, np.float32(recipe.tau), np.float32(recipe.max_grad_norm))
         error, figures = np.empty(len(drawn.row), np.float32), np.zeros((descent.team.threads, len(FIGURES)))
         args = (target, plan, (*here, *beyond), known, values, limits, recipe.minibatch, error, figures)
@@ -251,11 +258,14 @@ def _by_options(pupil: Pupil[QNet], net: OptionQ, recipe: DqnRecipe) -> Learn:
     share = OptionShare.of(net, descent.flat, pupil.target_weights, recipe.double, values)
 
     def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-        drawn, sums = lesson[0], np.zeros(len(FIGURES))
-        error = np.empty(len(drawn.row), np.float32)
+        drawn, here, beyond = lesson
+        assert not isinstance(here, tuple)
+        assert not isinstance(beyond, tuple)
+        error, sums = np.empty(len(drawn.row), np.float32), np.zeros(len(FIGURES))
         for k in range(len(error) // recipe.minibatch):
             rows = np.arange(k * recipe.minibatch, (k + 1) * recipe.minibatch)
-            sums += descent.by_share(rows, partial(share.add, drawn, error), recipe.max_grad_norm) / len(rows)
+            add = partial(share.add, drawn, here, beyond, error)
+            sums += descent.by_share(rows, add, recipe.max_grad_norm) / len(rows)
             _move_target(pupil, recipe, number + k)
         return sums, error
 
@@ -263,7 +273,7 @@ def _by_options(pupil: Pupil[QNet], net: OptionQ, recipe: DqnRecipe) -> Learn:
 
 
 def _by_autograd(pupil: Pupil[QNet], recipe: DqnRecipe, seed: int) -> Learn:
-    """The same in torch, a minibatch at a time; also for distributions, noise and what is copied by index."""
+    """The same in torch, a minibatch at a time; also for distributions and noise."""
 
     def learn(lesson: Lesson, number: int) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         error = np.empty(len(lesson[0].row), np.float32)
@@ -306,10 +316,11 @@ def _loss(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The mean loss of neighbouring rows, and figures. Writes error."""
     drawn, part = lesson[0], slice(rows[0], rows[-1] + 1)
-    here, beyond = ((seen[0][part], seen[1][part]) if seen else None for seen in lesson[1:])
+    here, beyond = (part_of(look, part.start, part.stop) for look in lesson[1:])
     led = beyond_values(pupil.net, pupil.target, drawn.beyond_view[part], recipe.double, beyond)
     columns = (drawn.reward, drawn.discount, drawn.weight)
-    reward, discount, weight = (torch.from_numpy(column[part]).to(led.device) for column in columns)
+    given = (torch.from_numpy(column[part]).to(led.device, non_blocking=True) for column in columns)
+    reward, discount, weight = given
     goal = reward[:, None] + discount[:, None] * led
     taken = taken_values(pupil.net, drawn.view[part], drawn.action[part], here)
     loss = dqn_loss(taken, goal, weight, recipe.huber)

@@ -12,7 +12,7 @@ import numpy as np
 
 from maple.core.kernels import cycles, fast_kernel
 from maple.learn.option_gradient import BLOCK, first_layer, keep_flowing, spread_kept
-from maple.learn.q_gradient import FIGURES, pull
+from maple.learn.q_gradient import FIGURES, copy_shown, pull
 from maple.nets.dense import RELU, deactivate, stage, tower_backward, tower_forward, turn
 from maple.nets.sparse import add_rows, spread_features, sum_features, sum_options
 
@@ -155,19 +155,6 @@ def option_goals(weights, target, plan, options, feature, length, led, double, g
 
 
 @fast_kernel
-def _copy(score, taken, recipe, flow, figures):
-    """Pull an option that was shown above all others by a margin. Writes flow, figures."""
-    scale, margin = recipe[1], recipe[2]
-    best, bar = taken, score[taken]
-    for n in range(len(score)):
-        if n != taken and score[n] + margin > bar:
-            best, bar = n, score[n] + margin
-    figures[0] += bar - score[taken]
-    flow[best] += scale
-    flow[taken] -= scale
-
-
-@fast_kernel
 def _judge(offset, action, lo, hi, score, known, recipe, states, dueling, out):
     """The loss's gradient with regard to the scores of decisions [lo, hi). Writes all of out."""
     taken, goal, weight, shown = known
@@ -189,7 +176,7 @@ def _judge(offset, action, lo, hi, score, known, recipe, states, dueling, out):
             state_flow[i] = push
         flow[at, 0] += push
         if shown[i]:
-            _copy(score[a:b, 0], at - a, recipe, flow[a:b, 0], figures)
+            copy_shown(score[a:b, 0], at - a, recipe, flow[a:b, 0], figures)
 
 
 @fast_kernel

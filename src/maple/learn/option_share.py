@@ -13,8 +13,7 @@ from maple.learn.option_q_gradient import add_choice_gradient, add_option_q_grad
 from maple.learn.replay import Drawn
 from maple.nets.flat import FlatWeights
 from maple.nets.q import OptionQ
-from maple.nets.seen import Seen
-from maple.nets.sparse import Rows
+from maple.nets.seen import Described, Seen
 from maple.perf.spans import span, split
 
 __all__ = ["OptionShare"]
@@ -47,34 +46,43 @@ class OptionShare:
         )
 
     def add(
-        self, drawn: Drawn, error: NDArray[np.float32], rows: NDArray[np.int64], gradient: NDArray[np.float32]
+        self,
+        drawn: Drawn,
+        here: Described | None,
+        beyond: Described | None,
+        error: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        gradient: NDArray[np.float32],
     ) -> NDArray[np.float64]:
-        """Add the gradient of neighbouring rows of a minibatch; returns sums of figures. Writes error, gradient."""
+        """Add the gradient of neighbouring rows of a minibatch; returns sums of figures. Writes error, gradient.
+
+        `here` and `beyond` are all that was drawn, if it was described ahead.
+        """
         part = slice(rows[0], rows[-1] + 1)
-        goal = self._goals(drawn, part)
+        mine = here.of(part.start, part.stop) if here else None
+        goal = self._goals(drawn, part, beyond.of(part.start, part.stop) if beyond else None)
         known = (drawn.action[part], goal, drawn.weight[part], drawn.shown[part])
         if self.dueling or known[3].all():
-            return self._over_options(drawn.view[part], known, gradient, error[part])
+            return self._over_options(drawn.view[part], known, gradient, error[part], mine)
         view, off, found = drawn.view[part], error[part], np.zeros(0)
         for whole in (True, False):  # what was shown is compared with all other options, the rest is looked at alone
             some = np.flatnonzero(known[3] == whole)
             if not len(some):
                 continue
-            own, mine = np.empty(len(some), np.float32), tuple(column[some] for column in known)
+            own, told = np.empty(len(some), np.float32), tuple(column[some] for column in known)
             learn = self._over_options if whole else self._over_choices
-            sums = learn(view[some], mine, gradient, own)
+            sums = learn(view[some], told, gradient, own)
             found, off[some] = sums + found if len(found) else sums, own
         return found
 
-    def _goals(self, drawn: Drawn, part: slice) -> NDArray[np.float32]:
+    def _goals(self, drawn: Drawn, part: slice, beyond: Described | None) -> NDArray[np.float32]:
         """What the rows' values should be."""
-        view, goal = drawn.beyond_view[part], np.empty(part.stop - part.start, np.float32)
-        with span("learn_encode"):
-            options, state = self.seen.options(view), self._states(view)
+        goal = np.empty(part.stop - part.start, np.float32)
+        beyond = beyond or self._described(drawn.beyond_view[part])
         led = (drawn.reward[part], drawn.discount[part])
-        vectors = (self.weights, self.target, self.plan, options.lists())
+        vectors = (self.weights, self.target, self.plan, beyond.options.lists())
         with span("loss_calculation"):
-            option_goals(*vectors, state.feature, state.length, led, self.double, goal)
+            option_goals(*vectors, beyond.state.feature, beyond.state.length, led, self.double, goal)
         return goal
 
     def _over_options(
@@ -83,10 +91,10 @@ class OptionShare:
         known: tuple[Any, ...],
         gradient: NDArray[np.float32],
         error: NDArray[np.float32],
+        here: Described | None = None,
     ) -> NDArray[np.float64]:
-        with span("learn_encode"):
-            options, state = self.seen.options(view), self._states(view)
-        seen = (options.lists(), options.action, state.feature, state.length)
+        here = here or self._described(view)
+        seen = (here.options.lists(), here.options.action, here.state.feature, here.state.length)
         return self._timed(add_option_q_gradient, *seen, known, self.values, gradient, error)
 
     def _over_choices(
@@ -108,6 +116,7 @@ class OptionShare:
         split({"loss_calculation": ahead * share, "gradient_calculation": back * share})
         return found  # type: ignore[no-any-return]
 
-    def _states(self, view: NDArray[np.uint64]) -> Rows:
-        """Decisions as they stand, for a dueling head."""
-        return self.seen.state(view if self.dueling else view[:0])
+    def _described(self, view: NDArray[np.uint64]) -> Described:
+        """Decisions in this thread's own buffers; as they stand too, for a dueling head."""
+        with span("learn_encode"):
+            return self.seen.described(view, self.dueling)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,14 @@ from torch import Tensor
 
 from maple.core.rng import Purpose, permutation, words
 from maple.core.step import Options
+from maple.learn.ahead import Ahead
 from maple.learn.descent import Descent
 from maple.learn.index_gradient import FIGURES, index_epoch
 from maple.learn.option_gradient import FAINT, add_option_gradient
 from maple.learn.returns import gae
 from maple.learn.rollout import Batch
-from maple.nets.accelerate import is_compiled
 from maple.nets.policy import IndexPolicy, OptionPolicy
+from maple.nets.seen import Described, Look, part_of
 from maple.perf.spans import span, split
 
 __all__ = [
@@ -66,20 +68,20 @@ def judge_logits(logits: Tensor, mask: NDArray[np.bool_], action: NDArray[np.int
 
 
 def judge_indices(
-    net: IndexPolicy, view: NDArray[np.uint64], action: NDArray[np.int16]
+    net: IndexPolicy, view: NDArray[np.uint64], action: NDArray[np.int16], look: Look | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Log-probability, entropy and value (n,) of decisions already taken, under the mask."""
-    observation, mask = net.seen.observation(view)
+    observation, mask = look if isinstance(look, tuple) else net.seen.observation(view)
     logits, value = net(observation)
     return *judge_logits(logits, mask, action), value
 
 
 def judge_options(
-    net: OptionPolicy, view: NDArray[np.uint64], action: NDArray[np.int16]
+    net: OptionPolicy, view: NDArray[np.uint64], action: NDArray[np.int16], look: Look | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same over described options: a softmax over each decision's own."""
-    options = net.seen.options(view, keep=True)
-    return *judge_option_logits(net.logits(options), options, action), net.value(view)
+    seen = look if isinstance(look, Described) else net.seen.described(view, with_state=True, keep=True)
+    return *judge_option_logits(net.logits(seen.options), seen.options, action), net.value(seen.state)
 
 
 def judge_option_logits(logits: Tensor, options: Options, action: NDArray[np.int16]) -> tuple[Tensor, Tensor]:
@@ -155,15 +157,18 @@ class _Lesson:
     advantage: NDArray[np.float32]
     returns: NDArray[np.float32]
     shown: NDArray[np.bool_]
+    ahead: Ahead[Look] | None
 
     @staticmethod
-    def of(net: IndexPolicy | OptionPolicy, descent: Descent, batch: Batch, recipe: PpoRecipe) -> _Lesson:
+    def of(
+        net: IndexPolicy | OptionPolicy, descent: Descent, batch: Batch, recipe: PpoRecipe, ahead: Ahead[Look] | None
+    ) -> _Lesson:
         advantage = np.empty(len(batch.action), np.float32)
         with span("advantage_calculation"):
             gae(batch.reward, batch.value, batch.following, batch.bootstrap, recipe.gamma, recipe.lam, advantage)
         value = np.ascontiguousarray(batch.value[:, 0])
         known = (batch.view, batch.action, batch.log_prob, value, advantage, advantage + value, batch.explored)
-        return _Lesson(net, descent, recipe, *known)
+        return _Lesson(net, descent, recipe, *known, ahead)
 
     def permuted(self, random: NDArray[np.uint64]) -> _Lesson:
         """The same with every row replaced by an equivalent one."""
@@ -174,10 +179,9 @@ class _Lesson:
     def learner(self) -> Learn:
         """How this is learned from, on this device."""
         net = self.net
-        if isinstance(net, IndexPolicy):
-            return self._by_kernel(net) if self.descent.flat.on_cpu else self._in_steps(self._autograd_step)
-        plain = self.descent.in_kernels and not is_compiled(net.actor)
-        return self._in_steps(self._option_step(net) if plain else self._autograd_step)
+        if not self.descent.in_kernels:
+            return self._in_torch
+        return self._by_kernel(net) if isinstance(net, IndexPolicy) else self._in_steps(self._option_step(net))
 
     @property
     def _known(self) -> tuple[NDArray[Any], ...]:
@@ -207,19 +211,23 @@ class _Lesson:
 
         return learn
 
+    def _minibatches(self, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        size = self.recipe.minibatch
+        return [order[lo : lo + size] for lo in range(0, len(order) - size // 2, size)]
+
     def _in_steps(self, step: Learn) -> Learn:
-        """A step for each minibatch, until the policy has moved too far."""
+        """A step for each minibatch."""
+        return lambda order: self._until_far(partial(step, rows) for rows in self._minibatches(order))
 
-        def learn(order: NDArray[np.int64]) -> NDArray[np.float64]:
-            sums = np.zeros(len(FIGURES) + 1)
-            for lo in range(0, len(order) - self.recipe.minibatch // 2, self.recipe.minibatch):
-                figures = step(order[lo : lo + self.recipe.minibatch])
-                sums += [*figures, 1.0]
-                if self.recipe.target_kl and figures[FIGURES.index("kl")] > 1.5 * self.recipe.target_kl:
-                    break
-            return sums
-
-        return learn
+    def _until_far(self, steps: Iterable[Callable[[], NDArray[np.float64]]]) -> NDArray[np.float64]:
+        """Take steps until the policy has moved too far."""
+        sums = np.zeros(len(FIGURES) + 1)
+        for step in steps:
+            figures = step()
+            sums += [*figures, 1.0]
+            if self.recipe.target_kl and figures[FIGURES.index("kl")] > 1.5 * self.recipe.target_kl:
+                break
+        return sums
 
     def _option_step(self, net: OptionPolicy) -> Learn:
         """A minibatch in kernels, a share a thread; options are described when they are needed."""
@@ -250,18 +258,36 @@ class _Lesson:
 
         return step
 
-    def _autograd_step(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The same in torch."""
+    def _in_torch(self, order: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The same in torch; a thread that works ahead encodes the next minibatch while this one is learned from."""
+        parts = self._minibatches(order)
+        looks: Iterable[Look | None] = repeat(None)
+        if self.ahead is not None and self.ahead.in_thread:
+            looks = self.ahead.through(partial(self._look, rows) for rows in parts)
+        return self._until_far(partial(self._autograd_step, rows, look) for rows, look in zip(parts, looks))
+
+    def _look(self, rows: NDArray[np.int64]) -> Look:
+        """A minibatch as the network reads it."""
+        with span("learn_encode"):
+            seen, view = self.net.seen, self.view[rows]
+            return seen.observation(view) if isinstance(self.net, IndexPolicy) else seen.described(view, True, True)
+
+    def _autograd_step(self, rows: NDArray[np.int64], look: Look | None) -> NDArray[np.float64]:
         weight = self.advantage.copy()
         if self.recipe.normalize:
             weight[rows] = normalized(self.advantage[rows])
-        figures = self.descent.by_autograd(rows, partial(self._loss, weight), self.recipe.max_grad_norm)
+        loss_of = partial(self._loss, weight, rows, look)
+        figures = self.descent.by_autograd(np.arange(len(rows)), loss_of, self.recipe.max_grad_norm)
         return np.array([figures[name] for name in FIGURES])
 
-    def _loss(self, weight: NDArray[np.float32], rows: NDArray[np.int64]) -> tuple[Tensor, dict[str, Tensor]]:
-        view, action = self.view[rows], self.action[rows]
+    def _loss(
+        self, weight: NDArray[np.float32], minibatch: NDArray[np.int64], look: Look | None, mine: NDArray[np.int64]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The mean loss of neighbouring rows of a minibatch, and figures."""
+        rows, look = minibatch[mine], part_of(look, mine[0], mine[-1] + 1)
+        args = (self.view[rows], self.action[rows], look)
         net = self.net
-        judged = judge_indices(net, view, action) if isinstance(net, IndexPolicy) else judge_options(net, view, action)
+        judged = judge_indices(net, *args) if isinstance(net, IndexPolicy) else judge_options(net, *args)
         columns = (self.log_prob, self.value, weight, self.returns)
         known = [torch.from_numpy(column[rows]).to(judged[0].device) for column in columns]
         shown = torch.from_numpy(self.shown[rows]).to(judged[0].device) if self.shown.any() else None
@@ -269,10 +295,16 @@ class _Lesson:
 
 
 def ppo_update(
-    net: IndexPolicy | OptionPolicy, descent: Descent, batch: Batch, recipe: PpoRecipe, seed: int, update: int
+    net: IndexPolicy | OptionPolicy,
+    descent: Descent,
+    batch: Batch,
+    recipe: PpoRecipe,
+    seed: int,
+    update: int,
+    ahead: Ahead[Look] | None = None,
 ) -> dict[str, float]:
     """Epochs of minibatches over the closed rows; returns the figures of this update."""
-    lesson, rows = _Lesson.of(net, descent, batch, recipe), len(batch.closed)
+    lesson, rows = _Lesson.of(net, descent, batch, recipe, ahead), len(batch.closed)
     learn = lesson.learner()
     sums = np.zeros(len(FIGURES) + 1)
     for epoch in range(recipe.epochs):

@@ -1,8 +1,9 @@
 """The gradient of Q-learning over plain indices, for one thread's share of a minibatch, in one kernel call.
 
-It says the same as `dqn_loss` over `taken_values` and `beyond_values` by autograd, which is its oracle in the tests and
-the way on other devices. Illegal actions are never scored. The best next action, its judgement by the target, the loss,
-the gradient, Adam and the target's move run without Python for as many minibatches as were drawn together.
+It says the same as `dqn_loss` over `taken_values` and `beyond_values`, and as `copying_loss`, by autograd, which are
+its oracle in the tests and the way on other devices. Illegal actions are never scored. The best next action, its
+judgement by the target, the loss, the gradient, Adam and the target's move run without Python for as many minibatches
+as were drawn together.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from maple.nets.dense import activate, deactivate, layer_weight, stage, tower_ba
 from maple.nets.legal import list_legal, score_legal, spread_legal
 from maple.nets.sparse import spread_bytes, sum_bytes
 
-__all__ = ["FIGURES", "add_q_gradient", "pull", "q_steps"]
+__all__ = ["FIGURES", "add_q_gradient", "copy_shown", "pull", "q_steps"]
 
 FIGURES = ("loss", "q", "error")
 BLOCK = 64  # rows at a time: their values at all stages stay in a core's own cache
@@ -104,12 +105,25 @@ def pull(q, goal, weight, recipe, figures):
 
 
 @fast_kernel
+def copy_shown(score, taken, recipe, flow, figures):
+    """Pull an action that was shown above all others by a margin. Writes flow, figures."""
+    scale, margin = recipe[1], recipe[2]
+    best, bar = taken, score[taken]
+    for n in range(len(score)):
+        if n != taken and score[n] + margin > bar:
+            best, bar = n, score[n] + margin
+    figures[0] += bar - score[taken]
+    flow[best] += scale
+    flow[taken] -= scale
+
+
+@fast_kernel
 def _block(weights, turned, plan, rows, recipe, rooms, scratch, out):
     """A few rows forward and backward; the cycles of each. Writes rooms and all of out: gradient, figures, error."""
     began = cycles()
     first, advantage, value, kind, dueling = plan
     legal, score, flow = scratch
-    observation, mask, action, goal, weight = rows
+    observation, mask, action, goal, weight, shown = rows
     gradient, figures, error = out
     n, top, features, width = len(action), advantage.shape[0] - 1, first[2], first[3]
     x = np.empty((n, width), np.float32)
@@ -117,7 +131,7 @@ def _block(weights, turned, plan, rows, recipe, rooms, scratch, out):
     hidden, into = stage(rooms[0], advantage, top, n), stage(rooms[2], advantage, top, n)
     last, last_grad = layer_weight(weights, advantage, top), layer_weight(gradient, advantage, top)
     for i in range(n):
-        if dueling:
+        if dueling or shown[i]:
             count = list_legal(mask[i], legal)
         else:
             count = 1
@@ -136,6 +150,8 @@ def _block(weights, turned, plan, rows, recipe, rooms, scratch, out):
             flow[:count] = -push / np.float32(count)
             stage(rooms[3], value, value.shape[0], n)[i, 0] = push
         flow[taken] += push
+        if shown[i]:
+            copy_shown(score[:count], taken, recipe, flow, figures)
         spread_legal(hidden[i], last, count, legal, flow, into[i], last_grad, _bias(gradient, advantage, top))
     between = cycles()
     tower_backward(weights, advantage, top, kind, n, rooms[0], rooms[2], gradient)
@@ -159,12 +175,12 @@ def add_q_gradient(weights, target, plan, seen, known, lo, hi, recipe, double, g
     Returns the sums of FIGURES, and the cycles that went into the loss and into the gradient.
 
     plan: first layer, advantage and value tower (see FlatWeights), activation, whether there is a value; seen:
-    observation and mask of all rows, and of what they led to; known: action, reward, discount, importance weight;
-    recipe: where Huber's loss becomes a line, and what one row counts for.
+    observation and mask of all rows, and of what they led to; known: action, reward, discount, importance weight and
+    whether the row was shown; recipe: where Huber's loss becomes a line, what one row counts for, the margin of copies.
     """
     _, advantage, value, _, _ = plan
     observation, mask, beyond, beyond_mask = seen
-    action, reward, discount, weight = known
+    action, reward, discount, weight, shown = known
     turned, turned_target = np.empty_like(weights), np.empty_like(weights)
     for tower in (advantage, value):
         turn(weights, tower, tower.shape[0], turned)
@@ -181,7 +197,7 @@ def add_q_gradient(weights, target, plan, seen, known, lo, hi, recipe, double, g
         led = (beyond[part], beyond_mask[part], reward[part], discount[part])
         _goals(weights, target, turns, plan, led, double, rooms, scratch, goals)
         forward += cycles() - began
-        rows = (observation[part], mask[part], action[part], goals, weight[part])
+        rows = (observation[part], mask[part], action[part], goals, weight[part], shown[part])
         out = (gradient, figures, error[part])
         ahead, back = _block(weights, turned, plan, rows, recipe, rooms, scratch, out)
         forward, backward = forward + ahead, backward + back

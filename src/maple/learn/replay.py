@@ -13,8 +13,6 @@ A row keeps the view, which for a game in kernels is a few words and for an env 
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maple.core.errors import RunError
 from maple.core.kernels import kernel
 from maple.core.step import Ended, Outcome
 from maple.core.threads import Team
 from maple.learn.chains import Chains, Walked
+from maple.learn.filed import zeros
 from maple.learn.segments import NO_ROW
 from maple.learn.sumtree import SumTree, draw_uniform
 from maple.nets.policy import Choice
@@ -138,6 +136,11 @@ class Drawn:
     discount: NDArray[np.float32]  # (n,) of what lies beyond; 0 where the game ended
     shown: NDArray[np.bool_]  # (n,) whether somebody else decided, to be learned from
 
+    def pinned(self, pin: Callable[[NDArray[Any]], NDArray[Any]]) -> Drawn:
+        """The same with what networks are told of rows where `pin` puts it; views and rows stay."""
+        told = ("weight", "action", "reward", "discount")
+        return replace(self, **{name: pin(getattr(self, name)) for name in told})
+
 
 @dataclass(frozen=True, slots=True)
 class Priorities:
@@ -171,7 +174,7 @@ class Replay:
     ) -> None:
         self.capacity, self.horizon, self.gamma = capacity, horizon, gamma
         self.count = self.fresh = self.drawable = 0  # rows ever stored; decisions since carry(); rows to draw from
-        self.view = np.zeros((capacity, view), np.uint64) if folder is None else _file_backed((capacity, view), folder)
+        self.view = zeros((capacity, view), np.uint64, folder)
         self.action = np.zeros(capacity, np.int16)
         self.reward = np.zeros(capacity, np.float32)
         self.discount = np.zeros(capacity, np.float32)
@@ -346,19 +349,3 @@ class Replay:
             self.tree.write(np.arange(n), state["priority"])
         if self.chains is not None:
             self.chains.restore({k.removeprefix("chains_"): v for k, v in state.items() if k.startswith("chains_")})
-
-
-def _file_backed(shape: tuple[int, int], folder: Path) -> NDArray[np.uint64]:
-    """Zeros in a file without a name, whose space is taken at once: a full disk is noticed now, not in a crash."""
-    size = 8 * shape[0] * shape[1]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder, prefix="replay-") as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
-            return np.memmap(file, np.uint64, "r+" if hasattr(os, "posix_fallocate") else "w+", shape=shape)
-    except OSError as error:
-        raise RunError(
-            f"cannot keep the replay's {size / 2**30:.1f} GiB in {folder}: {error.strerror}; free some space or lower "
-            "dqn.capacity"
-        ) from None

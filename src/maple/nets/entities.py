@@ -55,7 +55,11 @@ class _Block(nn.Module):
 
 
 class EntityTrunk(nn.Module):
-    """From observations to one row of numbers each and a token for each entity."""
+    """From observations to one row of numbers each and a token for each entity.
+
+    There are always two tokens or more. Where all entities are absent, the globals' token attends to itself, and zeros
+    take the place of the entities' mean.
+    """
 
     def __init__(self, spec: GameSpec, out: int, size: Attention) -> None:
         super().__init__()
@@ -97,9 +101,21 @@ class EntityTrunk(nn.Module):
 
 
 class PointerHead(nn.Module):
-    """Logits of actions: those about an entity from its token, all others from a plain last layer, or 0 without one."""
+    """Logits of actions: those about an entity from its token, all others from a plain last layer, or 0 without one.
 
-    def __init__(self, spec: GameSpec, inputs: int, width: int, *, plain: bool = True) -> None:
+    With `atoms` of them, an action has so many numbers, each with a query of its own; `linear` is what layers are.
+    """
+
+    def __init__(
+        self,
+        spec: GameSpec,
+        inputs: int,
+        width: int,
+        *,
+        plain: bool = True,
+        atoms: int = 1,
+        linear: type[nn.Linear] = nn.Linear,
+    ) -> None:
         super().__init__()
         pointing = [group for group in spec.entities if group.actions]
         pointed = [action for group in pointing for action in group.pointing]
@@ -108,20 +124,21 @@ class PointerHead(nn.Module):
         self.register_buffer("order", order, persistent=False)
         self.order: Tensor
         self.places = _places(spec.entities)
-        self.actions, self.others = spec.actions, len(rest)
-        self.plain = _faint(nn.Linear(inputs, len(rest))) if rest and plain else None
-        self.query = nn.ModuleDict({g.name: _faint(nn.Linear(inputs, len(g.actions) * width)) for g in pointing})
-        self.width = width
+        self.actions, self.others, self.atoms, self.width = spec.actions, len(rest), atoms, width
+        self.plain = _faint(linear(inputs, len(rest) * atoms)) if rest and plain else None
+        self.query = nn.ModuleDict({g.name: _faint(linear(inputs, len(g.actions) * atoms * width)) for g in pointing})
 
     def forward(self, x: Tensor, tokens: Tokens) -> Tensor:
-        """(n, A) from x (n, inputs) and the tokens of the same rows."""
-        parts = []
+        """(n, A × atoms), an action's together, from x (n, inputs) and the tokens of the same rows."""
+        n, parts = x.shape[0], []
         for name, query in self.query.items():
-            asked = query(x).view(x.shape[0], -1, self.width)  # (n, blocks, D)
-            met = asked @ tokens.of[:, self.places[name]].transpose(1, 2)  # (n, blocks, count)
-            parts.append(met.flatten(1) / self.width**0.5)
-        parts.append(x.new_zeros(x.shape[0], self.others) if self.plain is None else self.plain(x))
-        return torch.cat(parts, dim=1)[:, self.order]
+            asked = query(x).view(n, -1, self.width)  # (n, blocks × atoms, D)
+            met = asked @ tokens.of[:, self.places[name]].transpose(1, 2)  # (n, blocks × atoms, count)
+            met = met.unflatten(1, (-1, self.atoms)).transpose(2, 3)  # (n, blocks, count, atoms)
+            parts.append(met.flatten(1, 2) / self.width**0.5)
+        others = x.new_zeros(n, self.others * self.atoms) if self.plain is None else self.plain(x)
+        parts.append(others.view(n, self.others, self.atoms))
+        return torch.cat(parts, dim=1)[:, self.order].flatten(1)
 
 
 def _present(rows: Tensor, group: EntityGroup) -> Tensor:

@@ -156,9 +156,9 @@ class OptionPolicy(nn.Module):
         """(N,) for the options of a chunk."""
         return self.actor(self.first.of_options(options, self.max_parts))[:, 0].float()  # type: ignore[no-any-return]
 
-    def value(self, view: NDArray[np.uint64]) -> Tensor:
-        """(n,) for decisions."""
-        return self.critic(self.critic_first.of_features(self.seen.state(view)))[:, 0].float()  # type: ignore[no-any-return]
+    def value(self, state: Rows) -> Tensor:
+        """(n,) for decisions before an option is taken."""
+        return self.critic(self.critic_first.of_features(state))[:, 0].float()  # type: ignore[no-any-return]
 
     def choose(
         self, view: NDArray[np.uint64], keys: Keys, seed: int, greedy: bool, memory: Memory | None = None
@@ -173,7 +173,7 @@ class OptionPolicy(nn.Module):
             sample_options(options.offset, logits, uniform[lo:hi], greedy, chosen, choice.log_prob[lo:hi])
             choice.action[lo:hi] = options.action[chosen]
             with span("agent_value_calculation"):
-                choice.value[lo:hi, 0] = self.value(view[lo:hi]).cpu().numpy()
+                choice.value[lo:hi, 0] = self.value(self.seen.state(view[lo:hi])).cpu().numpy()
 
         self.seen.in_pieces(piece, self.seen.count(view), CHUNK)
         return choice

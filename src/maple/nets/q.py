@@ -25,7 +25,7 @@ from maple.nets.memory import Memory
 from maple.nets.noisy import NoisyLinear
 from maple.nets.policy import Choice, draw, layers
 from maple.nets.sampling import best_options, explore_mask, explore_options
-from maple.nets.seen import CHUNK, ROWS, Seen
+from maple.nets.seen import CHUNK, ROWS, Described, Seen
 from maple.nets.small import choose_value, is_small, tower_arrays
 from maple.nets.sparse import SparseLayer
 
@@ -122,20 +122,24 @@ class OptionQ(nn.Module):
         """Whether an option's value depends on the other options."""
         return self.value is not None
 
+    def described(self, view: NDArray[np.uint64], keep: bool = False) -> Described:
+        """What it reads of decisions; `keep` as in Seen.options()."""
+        return self.seen.described(view, self.dueling, keep)
+
     def scores(self, options: Options) -> Tensor:
         """(N, atoms) by which options are compared: their values, or advantages if it is dueling."""
         return self.advantage(self.first.of_options(options, self.max_parts)).float()  # type: ignore[no-any-return]
 
-    def values(self, view: NDArray[np.uint64], options: Options, at: NDArray[np.int64], scores: Tensor) -> Tensor:
+    def values(self, described: Described, at: NDArray[np.int64], scores: Tensor) -> Tensor:
         """(n, atoms) the values of option at[i] of each decision, from the scores of all."""
         chosen = scores[torch.from_numpy(at).to(scores.device)]
         if self.value is None or self.value_first is None:
             return chosen
-        count = np.diff(options.offset)
+        count = np.diff(described.options.offset)
         decision = torch.from_numpy(np.repeat(np.arange(len(count)), count)).to(scores.device)
         mean = torch.zeros_like(chosen).index_add(0, decision, scores)
         mean = mean / torch.from_numpy(count.astype(np.float32)).to(scores.device)[:, None]
-        state = self.value(self.value_first.of_features(self.seen.state(view))).float()
+        state = self.value(self.value_first.of_features(described.state)).float()
         return state + chosen - mean  # type: ignore[no-any-return]
 
     def of_choices(self, view: NDArray[np.uint64], action: NDArray[np.int16]) -> Tensor:
@@ -151,13 +155,13 @@ class OptionQ(nn.Module):
 
         @torch.no_grad()
         def piece(lo: int, hi: int) -> None:
-            options = self.seen.options(view[lo:hi])
-            chosen, best = np.empty(hi - lo, np.int64), np.empty(hi - lo, np.int64)
+            described = self.described(view[lo:hi])
+            options, chosen, best = described.options, np.empty(hi - lo, np.int64), np.empty(hi - lo, np.int64)
             scores = self.scores(options)
             draws = (first[lo:hi], second[lo:hi])
             explore_options(options.offset, scores.mean(1).cpu().numpy(), *draws, epsilon, np.inf, chosen, best)
             choice.action[lo:hi], choice.explored[lo:hi] = options.action[chosen], chosen != best
-            choice.value[lo:hi, 0] = self.values(view[lo:hi], options, best, scores).mean(1).cpu().numpy()
+            choice.value[lo:hi, 0] = self.values(described, best, scores).mean(1).cpu().numpy()
 
         self.seen.in_pieces(piece, self.seen.count(view), CHUNK)
         return choice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,39 @@ from maple.core.step import Options
 from maple.core.threads import Team
 from maple.nets.sparse import Rows
 
-__all__ = ["CHUNK", "ROWS", "Seen"]
+__all__ = ["CHUNK", "ROWS", "Described", "Look", "Seen", "part_of"]
 
 CHUNK = 3072  # options at a time: their hidden layer stays in a core's own cache
 PIECES = 12  # pieces to aim for where there is little to do, so that all threads end at about the same time
 ROWS = 512  # decisions at a time, where options do not matter
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """Decisions with their options, and the features of each before an option is taken where those are wanted."""
+
+    options: Options
+    state: Rows
+
+    def of(self, lo: int, hi: int) -> Described:
+        """Decisions [lo, hi)."""
+        return Described(self.options.of(lo, hi), self.state.of(lo, hi))
+
+
+Look = tuple[NDArray[Any], NDArray[np.bool_]] | Described  # observation and mask, or described options
+
+
+def part_of(look: Look | None, lo: int, hi: int) -> Look | None:
+    """Rows [lo, hi) of what was encoded, if it was."""
+    if isinstance(look, tuple):
+        return look[0][lo:hi], look[1][lo:hi]
+    return None if look is None else look.of(lo, hi)
+
+
 class Seen:
     """Encodes rows for the thread that asks; buffers that are reused belong to that thread.
 
-    `pinned` puts observations where a GPU reads them by itself.
+    `pinned` puts all that networks read where a GPU reads it by itself.
     """
 
     def __init__(self, encoder: Encoder, team: Team, pinned: bool = False) -> None:
@@ -70,10 +92,12 @@ class Seen:
 
     def _room_for_observations(self, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         spec = self.encoder.spec
-        rooms = np.empty((n, spec.observation), spec.dtype), np.empty((n, spec.actions), np.bool_)
-        if self._pinned:
-            return tuple(torch.from_numpy(room).pin_memory().numpy() for room in rooms)  # type: ignore[return-value]
-        return rooms
+        observation, mask = np.empty((n, spec.observation), spec.dtype), np.empty((n, spec.actions), np.bool_)
+        return self.pinned(observation), self.pinned(mask)
+
+    def pinned(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The same where a GPU reads it by itself, if one does."""
+        return torch.from_numpy(array).pin_memory().numpy() if self._pinned else array
 
     def state(self, view: NDArray[np.uint64]) -> Rows:
         """Features of each decision before an option is taken."""
@@ -107,20 +131,29 @@ class Seen:
         """The options of a few rows; this thread's next call reuses the buffers unless told to `keep` them."""
         count = self.count(view)
         n, total = len(view), int(count.sum())
-        options = Options.allocate(self.spec, n, total) if keep else self._reused(n, total)
+        options = self._room_for_options(n, total) if keep else self._reused(n, total)
         options.offset[0] = 0
         np.cumsum(count, out=options.offset[1:])
         self.encoder.describe(view, options, 0, n)
         return options
 
+    def described(self, view: NDArray[np.uint64], with_state: bool, keep: bool = False) -> Described:
+        """The options of a few rows, and their features before one is taken if wanted; `keep` as in options()."""
+        return Described(self.options(view, keep), self.state(view if with_state else view[:0]))
+
     def _rows(self, n: int) -> Rows:
-        return Rows(np.empty((n, self.spec.state_width), np.int16), np.empty(n, np.int16))
+        feature, length = np.empty((n, self.spec.state_width), np.int16), np.empty(n, np.int16)
+        return Rows(self.pinned(feature), self.pinned(length))
+
+    def _room_for_options(self, n: int, total: int) -> Options:
+        room = Options.allocate(self.spec, n, total)
+        return Options(room.offset, self.pinned(room.action), *(self.pinned(array) for array in room.lists()[1:]))
 
     def _reused(self, n: int, total: int) -> Options:
         """This thread's own buffers, cut to size."""
         buffer: Options | None = self._scratch.__dict__.get("options")
         if buffer is None or len(buffer.shared) < n or len(buffer.action) < total:
-            buffer = Options.allocate(self.spec, max(n, 1024), max(total, CHUNK))
+            buffer = self._room_for_options(max(n, 1024), max(total, CHUNK))
             self._scratch.options = buffer
         parts = n * self.spec.max_parts
         return replace(

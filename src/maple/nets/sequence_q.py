@@ -32,10 +32,7 @@ __all__ = ["OptionSequenceQ", "RecurrentQ", "SequenceQ"]
 
 
 class SequenceQ(nn.Module):
-    """Values of indices, from what a seat sees now and what it remembers.
-
-    Actions about an entity are valued by its token, unless values are distributions.
-    """
+    """Values of indices, from what a seat sees now and what it remembers; those about an entity by its token."""
 
     def __init__(
         self, seen: Seen, hidden: list[int], shape: Shape, *, dueling: bool, quantiles: int, noisy: bool
@@ -47,12 +44,12 @@ class SequenceQ(nn.Module):
         self.seen, self.body = seen, Body(seen, shape)
         self.actions, self.atoms, self.epsilon = spec.actions, max(1, quantiles), 0.0
         width = self.body.width
-        points = shape.attention is not None and any(group.actions for group in spec.entities) and not quantiles
         self.pointer: PointerHead | None = None
-        if points and shape.attention is not None:
+        if shape.attention is not None and any(group.actions for group in spec.entities):
             tower = [*layers([width, *hidden[1:]], kind, linear), kind()] if hidden[1:] else [nn.Identity()]
             self.advantage = nn.Sequential(*tower)
-            self.pointer = PointerHead(spec, hidden[-1] if hidden[1:] else width, shape.attention.width)
+            inputs = hidden[-1] if hidden[1:] else width
+            self.pointer = PointerHead(spec, inputs, shape.attention.width, atoms=self.atoms, linear=linear)
         else:
             self.advantage = layers([width, *hidden[1:], spec.actions * self.atoms], kind, linear)
         self.value = layers([width, *hidden[1:], self.atoms], kind, linear) if dueling else None
@@ -98,7 +95,7 @@ class SequenceQ(nn.Module):
 class OptionSequenceQ(nn.Module):
     """Values of described options, from what a seat sees now and what it remembers.
 
-    Options about an entity are also valued by its token, unless values are distributions.
+    Options about an entity are also valued by its token.
     """
 
     def __init__(
@@ -114,8 +111,9 @@ class OptionSequenceQ(nn.Module):
         self.advantage = layers([*hidden, self.atoms], nn.ReLU, linear)
         self.value = layers([self.body.width, *hidden[1:], self.atoms], nn.ReLU, linear) if dueling else None
         self.pointer: PointerHead | None = None
-        if shape.attention is not None and any(group.actions for group in spec.entities) and not quantiles:
-            self.pointer = PointerHead(spec, self.body.width, shape.attention.width, plain=False)
+        if shape.attention is not None and any(group.actions for group in spec.entities):
+            sizes = (self.body.width, shape.attention.width)
+            self.pointer = PointerHead(spec, *sizes, plain=False, atoms=self.atoms, linear=linear)
 
     @property
     def state_width(self) -> int:
@@ -142,7 +140,7 @@ class OptionSequenceQ(nn.Module):
         described = self.first.of_options(options, self.max_parts)
         scores = self.score(described, self.context(x).index_select(0, decision))
         if self.pointer is not None:
-            scores = scores + self.pointer(x, tokens).flatten().index_select(0, place)[:, None].float()
+            scores = scores + self.pointer(x, tokens).view(-1, self.atoms).index_select(0, place).float()
         return scores, place
 
     def heads(self, view: NDArray[np.uint64], x: Tensor, tokens: Tokens | None, legal: Tensor) -> Tensor:

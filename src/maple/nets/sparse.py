@@ -216,11 +216,18 @@ class Rows:
         self.feature = feature  # (n, width)
         self.length = length  # (n,)
 
-    def indices(self) -> tuple[Tensor, Tensor]:
-        """The features one after the other, and where each row's begin: what torch's embedding bags take."""
-        keep = np.arange(self.feature.shape[1]) < self.length[:, None]
-        start = np.concatenate([[0], np.cumsum(self.length[:-1], dtype=np.int64)])
-        return torch.from_numpy(self.feature[keep].astype(np.int64)), torch.from_numpy(start)
+    def of(self, lo: int, hi: int) -> Rows:
+        """Rows [lo, hi)."""
+        return Rows(self.feature[lo:hi], self.length[lo:hi])
+
+    def bags(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """(n, width) the features and whether each is there, 0 or 1: what torch's embedding bags take.
+
+        They travel as they are stored, so that a GPU can read them by itself, and are made longer there.
+        """
+        feature, length = (torch.from_numpy(x).to(device, non_blocking=True) for x in (self.feature, self.length))
+        there = torch.arange(self.feature.shape[1], device=device) < length[:, None]
+        return feature.long().masked_fill(~there, 0), there.float()
 
 
 class FeatureSum(torch.autograd.Function):
@@ -318,9 +325,9 @@ class SparseLayer(nn.Module):
         decision = np.repeat(np.arange(len(options.offset) - 1), np.diff(options.offset))
         shared = self._bag(Rows(options.shared, options.shared_length))
         parts = self._bag(Rows(options.part, options.part_length))
-        chosen = torch.from_numpy(options.option_part[: options.offset[-1]].astype(np.int64)).to(device)
+        chosen = torch.from_numpy(options.option_part[: options.offset[-1]]).to(device, non_blocking=True).long()
         return torch.relu(shared[torch.from_numpy(decision).to(device)] + parts[chosen].sum(1) + self.bias)
 
     def _bag(self, rows: Rows) -> Tensor:
-        index, start = (x.to(self.weight.device) for x in rows.indices())
-        return nn.functional.embedding_bag(index, self.weight, start, mode="sum")
+        feature, there = rows.bags(self.weight.device)
+        return nn.functional.embedding_bag(feature, self.weight, mode="sum", per_sample_weights=there)

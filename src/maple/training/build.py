@@ -25,7 +25,7 @@ from maple.games.external.game import ExternalGame
 from maple.learn.chains import Chains
 from maple.learn.replay import Priorities, Replay
 from maple.learn.rollout import Rollout
-from maple.nets.accelerate import choose_precision, compile_towers
+from maple.nets.accelerate import KERNELS, TORCH, choose_precision, compile_towers
 from maple.nets.policy import OptionValue
 from maple.nets.q import IndexQ, OptionQ
 from maple.nets.seen import Seen
@@ -43,6 +43,7 @@ from maple.training.learners import (
     Net,
     PpoLearner,
     frozen_copy,
+    learns_in_kernels,
     load_weights,
     make_policy,
     weights_of,
@@ -103,9 +104,10 @@ def make_learner(
 ) -> Learner:
     """How a network learns, with the memory that goes with it; `warn` is told what cannot be had here."""
     spec, tables, device = game.spec, config.tables or AUTO_TABLES, next(net.parameters()).device
-    precision = choose_precision(device, config.torch.amp, warn)
-    if config.torch.compile or (config.torch.compile is None and device.type == "cuda"):
-        compile_towers(net, device, warn)
+    wanted = config.torch.compile or (config.torch.compile is None and device.type == "cuda")
+    compiled = wanted and compile_towers(net, device, warn)
+    plain = KERNELS if learns_in_kernels(net) and not compiled else TORCH
+    precision = choose_precision(device, config.torch.amp, plain, warn)
     if config.torch.pin_memory and device.type != "cuda":
         warn("torch.pin_memory has no effect: no GPU learns here")
     if isinstance(net, IndexQ | OptionQ | RecurrentQ):
@@ -116,7 +118,8 @@ def make_learner(
     if isinstance(net, OptionValue):
         return AfterstateLearner(net, config, Rollout(*sizes, signals, signals), precision)
     state = net.state_width if isinstance(net, SequencePolicy | OptionSequencePolicy) else 0
-    return PpoLearner(net, config, Rollout(*sizes, 1, signals, state), precision)
+    # on a CPU the threads that learn encode what they need: where kernels learn it is nothing, or stays in the cache
+    return PpoLearner(net, config, Rollout(*sizes, 1, signals, state), precision, prefetch=device.type == "cuda")
 
 
 def least_replay(config: Config, game: Game) -> int:
@@ -133,10 +136,11 @@ def _make_replay(config: Config, game: Game, net: IndexQ | OptionQ | RecurrentQ,
             f"dqn.capacity = {c.capacity} is too small for {tables} tables: decisions would be forgotten before their "
             f"outcome is known; make it at least {least}"
         )
+    filed = (folder or Path(tempfile.gettempdir())) if c.replay == "file" else None
     chains = None
     if isinstance(net, RecurrentQ):
         spans = (c.segment, c.burn_in) if net.state_width else (1, 0)
-        chains = Chains(c.capacity, *spans, c.n_step, net.state_width)
+        chains = Chains(c.capacity, *spans, c.n_step, net.state_width, filed)
     return Replay(
         c.capacity,
         c.train_every or tables,
@@ -146,7 +150,7 @@ def _make_replay(config: Config, game: Game, net: IndexQ | OptionQ | RecurrentQ,
         n_step=c.n_step,
         gamma=c.gamma,
         priorities=Priorities(alpha=c.alpha) if c.prioritized else None,
-        folder=(folder or Path(tempfile.gettempdir())) if c.replay == "file" else None,
+        folder=filed,
         saved=c.saves_replay,
         chains=chains,
     )
@@ -268,6 +272,7 @@ def _train_exploiter(
             "minutes": None,
             "seed": int(np.random.SeedSequence([config.seed, number]).generate_state(1, np.uint64)[0] >> 1),
             "league": LeagueConfig(window=config.league.window),
+            "actors": config.actors.model_copy(update={"count": 0}),  # they do not know of rivals
             "ppo": config.ppo.model_copy(update={"study": None}),
             "dqn": config.dqn.model_copy(update={"study": None}),
         }

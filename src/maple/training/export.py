@@ -131,7 +131,7 @@ class _OptionSequence(nn.Module):
         if isinstance(net, OptionSequenceQ):
             scores = scores.mean(1)
         if net.pointer is not None:
-            pointed = net.pointer(x, tokens).index_select(0, decision)
+            pointed = net.pointer(x, tokens).unflatten(1, (net.pointer.actions, -1)).mean(2).index_select(0, decision)
             scores = scores + pointed.gather(1, rest[-1][:, None])[:, 0]
         return (scores, *after) if isinstance(net, OptionSequenceQ) else (scores, net.critic(x)[:, 0], *after)
 

@@ -14,12 +14,13 @@ from maple.core.config import Config
 from maple.learn.afterstate import AfterstateRecipe, afterstate_update
 from maple.learn.ahead import Ahead
 from maple.learn.descent import Descent
-from maple.learn.dqn import DqnRecipe, Pupil, dqn_round
+from maple.learn.dqn import DqnRecipe, Pupil, dqn_round, has_kernel
 from maple.learn.ppo import PpoRecipe, ppo_update
 from maple.learn.replay import Replay
 from maple.learn.rollout import Rollout
 from maple.learn.sequence_dqn import sequence_round
 from maple.learn.sequence_ppo import sequence_update
+from maple.nets.accelerate import compile_like
 from maple.nets.body import Shape
 from maple.nets.entities import Attention
 from maple.nets.flat import FlatWeights
@@ -37,6 +38,7 @@ __all__ = [
     "Net",
     "PpoLearner",
     "frozen_copy",
+    "learns_in_kernels",
     "load_weights",
     "make_policy",
     "weights_of",
@@ -177,11 +179,13 @@ class PpoLearner(_OnPolicy):
         config: Config,
         memory: Rollout,
         precision: torch.dtype | None = None,
+        prefetch: bool = False,
     ) -> None:
         self.policy, self.memory = net, memory
         self.schedule = Schedule(net, config, precision)
         self._seed = config.seed
         self._config = config.ppo
+        self._ahead: Ahead[Any] = Ahead(prefetch)
 
     def update(self, number: int, progress: float) -> dict[str, float]:
         """Epochs of clipped updates."""
@@ -205,7 +209,11 @@ class PpoLearner(_OnPolicy):
         if isinstance(self.policy, SequencePolicy | OptionSequencePolicy):
             length, burn_in = (c.segment, c.burn_in) if self.policy.state_width else (1, 0)
             return sequence_update(self.policy, descent, batch, recipe, *key, length=length, burn_in=burn_in)
-        return ppo_update(self.policy, descent, batch, recipe, *key)
+        return ppo_update(self.policy, descent, batch, recipe, *key, self._ahead)
+
+    def close(self) -> None:
+        """End the thread that encodes ahead."""
+        self._ahead.close()
 
 
 class DqnLearner:
@@ -263,17 +271,27 @@ class DqnLearner:
         done = {"rows": float(replay.fresh), "minibatches": float(recipe.updates), "update_ratio": ratio}
         return {**figures, **shown, **done}
 
+    @property
+    def target(self) -> Net:
+        """The copy that follows the policy and judges what lies beyond."""
+        return self._pupil.target  # type: ignore[no-any-return]
+
     def state(self) -> dict[str, NDArray[Any]]:
         """The target's weights."""
-        return weights_of(self._pupil.target)
+        return weights_of(self.target)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over what state() gave."""
-        load_weights(self._pupil.target, state)
+        load_weights(self.target, state)
 
     def close(self) -> None:
         """End the thread that draws ahead."""
         self._ahead.close()
+
+
+def learns_in_kernels(net: Net) -> bool:
+    """Whether kernels learn for this network in plain floats on a CPU."""
+    return isinstance(net, IndexPolicy | OptionPolicy | OptionValue) or has_kernel(net)
 
 
 def frozen_copy(net: Net) -> Net:
@@ -286,7 +304,9 @@ def frozen_copy(net: Net) -> Net:
 
 def _copied(net: N) -> N:
     seen, team = net.seen, net.seen.team
-    return deepcopy(net, {id(seen): seen, id(team): team})
+    copy = deepcopy(net, {id(seen): seen, id(team): team})
+    compile_like(net, copy)
+    return copy
 
 
 def weights_of(net: nn.Module) -> dict[str, NDArray[Any]]:

@@ -26,7 +26,7 @@ from maple.training.fleet.fleet import Fleet
 from maple.training.league import League
 from maple.training.learners import Learner, Net, frozen_copy
 from maple.training.rivals import Rival
-from maple.training.seating import LEARNER, SNAPSHOT, Seating, learner_seat
+from maple.training.seating import LEARNER, SNAPSHOT, Seating, Shares, learner_seat
 
 __all__ = ["Budget", "Counters", "Exploiter", "HurriedError", "Round", "Trainer", "Update"]
 
@@ -216,14 +216,15 @@ class Trainer:
     def _fetch(self, fleet: Fleet) -> list[Finished]:
         """Take over what actors have played; returns the games that ended in each round."""
         games: list[Finished] = []
-        blocks = fleet.collect(self.learner.policy, self.counters.updates, self.check_time)
+        known = (self.league.shares, self.actor.snapshots)
+        blocks = fleet.collect(self.learner.policy, self.counters.updates, *known, self.check_time)
         while True:
             with span("env_observe"):  # waiting for actors is what waiting for envs is without them
                 played = next(blocks, None)
             if played is None:
                 break
             with span("rollout_store"):
-                games.append(self._finish(played.ended, played.judged))
+                games.append(self._finish(played.ended, played.judged, fleet.shares))
                 about = (played.table, played.seat, played.reward, played.view)
                 self.learner.memory.add(*about, played.choice)
                 self.counters.steps += len(played.table)
@@ -274,8 +275,13 @@ class Trainer:
             games = np.zeros(self.arena.tables, np.int64)
             self.seating.seat(tables, games, self.league.shares, self.actor.guides(tables))
 
-    def _finish(self, ended: Ended, beyond: Callable[[Ended], NDArray[np.float32]]) -> Finished:
-        """Close what ended games left open and seat the next ones; returns their figures and a learner's seat."""
+    def _finish(
+        self, ended: Ended, beyond: Callable[[Ended], NDArray[np.float32]], shares: Shares | None = None
+    ) -> Finished:
+        """Close what ended games left open and seat the next ones; returns their figures and a learner's seat.
+
+        `shares` say by what the next ones' players were drawn, if not by the league's of now.
+        """
         self.learner.memory.finish(ended, beyond)
         whole, player = ended.outcome != Outcome.LOST, self.seating.player[ended.table]
         told = whole & ~self.seating.guided[ended.table]  # a guide's results are its own
@@ -283,7 +289,8 @@ class Trainer:
         seats = np.argmax(player == LEARNER, axis=1)
         if self.league.mix.only_learner:
             seats = learner_seat(ended.table, ended.game, self.arena.spec.seats)
-        self.seating.seat(ended.table, ended.game + 1, self.league.shares, self.actor.guides(ended.table))
+        drawn = shares or self.league.shares
+        self.seating.seat(ended.table, ended.game + 1, drawn, self.actor.guides(ended.table))
         self.counters.games += int(whole.sum())
         self.counters.lost += len(whole) - int(whole.sum())
         return ended.figures, seats

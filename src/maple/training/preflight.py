@@ -106,9 +106,9 @@ def _frozen(config: Config, spec: GameSpec) -> int:
 def _replay_size(config: Config, view: int) -> int:
     """Bytes of a replay in memory."""
     c = config.dqn
-    kept = 0 if c.replay == "file" else view
+    kept = 0 if c.replay == "file" else view + 4 * _remembered(config)
     tree = 16 * 8 / 7 if c.prioritized else 0.0
-    links = 0 if config.net.plain else 28 + 4 * _remembered(config)
+    links = 0 if config.net.plain else 28
     return int(c.capacity * (kept + 19 + tree + links))
 
 

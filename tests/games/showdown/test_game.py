@@ -18,10 +18,12 @@ from maple.games import entry, make_game
 from maple.games.showdown import options as described
 from maple.games.showdown.encode import ABOVE, BITS, CAP, NUMBER, ONE_HOT, mask_byte, observation_plan
 from maple.games.showdown.schema import load_schema
+from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 from maple.runs.store import RunFolder
 from maple.training.agent import load_agent
-from maple.training.checkpoint import find_checkpoint
+from maple.training.checkpoint import find_checkpoint, load_checkpoint
 from maple.training.evaluate import bot_player, evaluate
+from maple.training.export import export_onnx
 from maple.training.session import train_run
 
 QUICK = {"max_turns": 10}
@@ -208,6 +210,27 @@ def test_a_run_trains_resumes_and_keeps_its_layout(tmp_path: Path) -> None:
         train_run(config(128), RunFolder(tmp_path / "heir"), lambda _: True, start_from=newest)
     with pytest.raises(CheckpointError, match=sentence):
         train_run(config(400), run, lambda _: True)
+
+
+@pytest.mark.parametrize("policy", ["index", "options"])
+def test_battles_are_remembered_and_attended_to(policy: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    settings = ["game.max_turns=10", "tables=8", "ppo.horizon=64", "ppo.minibatch=32", "net.hidden=[8]", "threads=1"]
+    settings += ["net.core=gru", "net.core_width=8", "net.attention=true", "net.attention_width=8"]
+    settings += ["net.attention_heads=2", f"ppo.policy={policy}"]
+    run = RunFolder(tmp_path / "run")
+    config = load_config("showdown", None, settings, entry("showdown").defaults, {"steps": 192})
+    last = train_run(config, run, lambda _: True)
+    assert last.steps >= 192
+    assert last.updates >= 3
+    newest = load_checkpoint(find_checkpoint(run.path, None))
+    assert newest.state["recall/state"].any()
+    agent = load_agent(run.path)
+    assert isinstance(agent.policy, SequencePolicy | OptionSequencePolicy)
+    written = export_onnx(agent, tmp_path / "net.onnx")
+    assert "state" in written.inputs
+    assert "next_state" in written.outputs
+    assert written.largest_difference < 1e-4
 
 
 def test_an_option_is_its_decision_and_its_part(rows: tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]) -> None:

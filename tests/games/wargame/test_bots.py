@@ -36,14 +36,19 @@ def test_bots_play_legal_actions(bot: str, team: Team) -> None:
 @pytest.mark.parametrize(("weaker", "stronger"), [*pairwise(BOTS[:6])])
 def test_each_bot_beats_the_one_before(weaker: str, stronger: str, team: Team) -> None:
     game = wargame()
-    found = evaluate(game, bot_player(game, stronger, team), [bot_player(game, weaker, team)], 600, 1, team)
-    assert found.figures["win_rate"] > 0.5
+    found = evaluate(game, bot_player(game, stronger, team), [bot_player(game, weaker, team)], 2000, 1, team)
+    assert found.figures["win_rate"] >= 0.55
+    assert found.ci95[0] > 0.5
 
 
-def test_rollout_beats_what_it_rolls_out_with(team: Team) -> None:
+@pytest.mark.parametrize(("weaker", "least"), [("tactician", 0.55), ("veteran", 0.5)])
+def test_rollout_beats_what_it_rolls_out_with_and_is_no_weaker_than_the_veteran(
+    weaker: str, least: float, team: Team
+) -> None:
+    """Small games, since it is slow: in 500 whole ones it won 55.0 % (50.8 to 59.1) against the veteran."""
     game = wargame(points=300, rounds=3)
-    found = evaluate(game, bot_player(game, "rollout", team), [bot_player(game, "tactician", team)], 40, 1, team)
-    assert found.figures["win_rate"] > 0.5
+    found = evaluate(game, bot_player(game, "rollout", team), [bot_player(game, weaker, team)], 100, 1, team)
+    assert found.figures["win_rate"] >= least
 
 
 def test_paired_games_share_everything_but_the_seats(team: Team) -> None:

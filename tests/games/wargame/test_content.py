@@ -87,13 +87,29 @@ def _body(key: str, value: Any) -> dict[str, Any]:
     return _changed(_roster(), ("units", "guard", "body", key), value)
 
 
+GUARD = ("units", "guard")
+LATE = {"vp": 1, "opens": 6}
 WALL = [".....#" + "." * 10 + "#....."] * 7
 
 
 @pytest.mark.parametrize(
     ("kind", "tree", "words"),
     [
-        ("roster", _body("wounds", None), ["units.guard.body.wounds", "missing"]),
+        ("roster", _body("wounds", None), ["units.guard.body.wounds is missing; write a whole number from 1 to 24"]),
+        ("roster", _body("models", True), ["units.guard.body.models = True", "integer"]),
+        ("roster", _body("points", "80"), ["units.guard.body.points = '80'", "integer"]),
+        ("roster", _changed(_roster(), (*GUARD, "body"), None), ["guard.body is missing; write models, wounds"]),
+        ("roster", _changed(_roster(), (*GUARD, "name"), None), ["guard.name is missing; write a text of 1 to 24"]),
+        ("roster", _changed(_roster(), ("units", "body"), {}), ["units.body.name is missing; write a text"]),
+        ("roster", _changed(_roster(), ("units",), None), ["units is missing; write 1 to 32, each with name"]),
+        ("roster", _changed(_roster(), (*GUARD, "ranged", "rang"), 3), ["ranged.rang'; did you mean 'range'"]),
+        ("maps", _changed(_map(), ("rows",), None), ["rows is missing; write 15 texts of 22 cells each"]),
+        ("maps", _changed(_map(), ("deploy",), None), ["deploy is missing; write a whole number from 2 to 6"]),
+        ("missions", {"objectives": {3: {"vp": 1}}}, ["points_per_vp is missing; write a whole number from 1 to 20"]),
+        ("missions", {"points_per_vp": 20}, ["objectives is missing; write labels, each with vp and opens"]),
+        ("missions", {"points_per_vp": 20, "objectives": {3: {}}}, ["objectives.3.vp is missing; write a whole"]),
+        ("missions", {"points_per_vp": 20, "objectives": {"3": {"vp": 1}}}, ["objectives.3", "'3'", "integer"]),
+        ("missions", {"points_per_vp": 20, "objectives": {3: LATE}}, ["3.opens = 6 is after the last round; 1 to 5"]),
         ("roster", _body("save", 1), ["units.guard.body.save", "greater than or equal to 2"]),
         ("roster", _body("move", 9), ["units.guard.body.move", "less than or equal to 6"]),
         ("roster", _body("speed", 3), ["no key 'units.guard.body.speed'"]),
@@ -118,6 +134,15 @@ def test_a_mistake_names_the_file_the_key_and_what_is_allowed(
     for word in (str(path), *words):
         assert word in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_an_objective_may_open_in_the_last_round(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yml"
+    path.write_text(yaml.safe_dump({"points_per_vp": 20, "objectives": {3: LATE}}))
+    wargame(missions=[str(path)], rounds=6)
+    wargame(rounds=1)  # what ships is for whole games: a short one leaves the late objectives out
+    with pytest.raises(GameError, match="opens = 3 is after the last round"):
+        wargame(missions=["unfold"], rounds=2)
 
 
 def test_broken_yaml_names_the_line(tmp_path: Path) -> None:

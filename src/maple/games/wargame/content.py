@@ -10,9 +10,11 @@ import hashlib
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from annotated_types import Ge, Le
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from maple.core.errors import GameError, nearest
 from maple.core.yaml_file import read_yaml
@@ -32,6 +34,7 @@ __all__ = [
     "Unit",
     "cells_within",
     "check_fit",
+    "check_opens",
     "is_file",
     "load_map",
     "load_mission",
@@ -51,6 +54,9 @@ _TERRAIN = ".#+"
 _STEPS = [(dx, dy) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dx or dy]
 
 
+Whole = Annotated[int, Strict()]  # neither `true` nor `"80"`
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,37 +64,37 @@ class _Strict(BaseModel):
 class Body(_Strict):
     """What a squad is."""
 
-    models: int = Field(ge=1, le=20)
-    wounds: int = Field(ge=1, le=24, description="of each model")
-    toughness: int = Field(ge=1, le=14)
-    save: int = Field(ge=2, le=7, description="a d6 that saves; 7 for none")
-    invulnerable: int | None = Field(None, ge=2, le=6, description="a save that no weapon worsens")
-    move: int = Field(ge=1, le=6, description="cells")
-    control: int = Field(ge=0, le=9, description="what it counts on an objective")
-    leadership: int = Field(ge=2, le=12, description="2d6 that keep it steady")
-    points: int = Field(ge=5, le=500)
+    models: Whole = Field(ge=1, le=20)
+    wounds: Whole = Field(ge=1, le=24, description="of each model")
+    toughness: Whole = Field(ge=1, le=14)
+    save: Whole = Field(ge=2, le=7, description="a d6 that saves; 7 for none")
+    invulnerable: Whole | None = Field(None, ge=2, le=6, description="a save that no weapon worsens")
+    move: Whole = Field(ge=1, le=6, description="cells")
+    control: Whole = Field(ge=0, le=9, description="what it counts on an objective")
+    leadership: Whole = Field(ge=2, le=12, description="2d6 that keep it steady")
+    points: Whole = Field(ge=5, le=500)
 
 
 class Melee(_Strict):
     """What a model does in a fight."""
 
-    attacks: int = Field(ge=1, le=12)
-    skill: int = Field(ge=2, le=6, description="a d6 that hits")
-    strength: int = Field(ge=1, le=20)
-    piercing: int = Field(ge=0, le=6, description="by how much it worsens a save")
-    damage: int = Field(ge=1, le=12)
+    attacks: Whole = Field(ge=1, le=12)
+    skill: Whole = Field(ge=2, le=6, description="a d6 that hits")
+    strength: Whole = Field(ge=1, le=20)
+    piercing: Whole = Field(ge=0, le=6, description="by how much it worsens a save")
+    damage: Whole = Field(ge=1, le=12)
 
 
 class Ranged(Melee):
     """What a model does from afar."""
 
-    range: int = Field(ge=2, le=72, description="inches")
+    range: Whole = Field(ge=2, le=72, description="inches")
 
 
 class Unit(_Strict):
     """One kind of squad."""
 
-    name: str = Field(min_length=1, max_length=24)
+    name: str = Field(min_length=1, max_length=24, description="a text of 1 to 24 characters")
     body: Body
     ranged: Ranged | None = None
     melee: Melee
@@ -98,7 +104,9 @@ class Roster(_Strict):
     """Units, and armies made of them."""
 
     about: str = ""
-    units: dict[str, Unit] = Field(min_length=1, max_length=32)
+    units: dict[str, Unit] = Field(
+        min_length=1, max_length=32, description="1 to 32, each with name, body, ranged, melee"
+    )
     armies: dict[str, list[str]] = Field(default_factory=dict, max_length=16)
 
     @model_validator(mode="after")
@@ -117,16 +125,16 @@ class Roster(_Strict):
 class Objective(_Strict):
     """What holding an objective is worth, and from which round on."""
 
-    vp: int = Field(ge=1, le=12)
-    opens: int = Field(2, ge=1, le=9)
+    vp: Whole = Field(ge=1, le=12)
+    opens: Whole = Field(2, ge=1, le=9)
 
 
 class Mission(_Strict):
     """What a battle is about."""
 
     about: str = ""
-    objectives: dict[int, Objective] = Field(min_length=1)
-    points_per_vp: int = Field(ge=1, le=20, description="points destroyed that make a VP: fighting always pays")
+    objectives: dict[Whole, Objective] = Field(min_length=1, description="labels, each with vp and opens")
+    points_per_vp: Whole = Field(ge=1, le=20, description="points destroyed that make a VP: fighting always pays")
 
     @model_validator(mode="after")
     def _known_labels(self) -> Mission:
@@ -140,8 +148,8 @@ class BattleMap(_Strict):
     """A board: `.` is open, `#` blocks, `+` is cover, a digit is a cell of that objective."""
 
     about: str = ""
-    deploy: int = Field(ge=2, le=6, description="columns of a side's deployment zone")
-    rows: list[str]
+    deploy: Whole = Field(ge=2, le=6, description="columns of a side's deployment zone")
+    rows: list[str] = Field(description=f"{HEIGHT} texts of {WIDTH} cells each")
 
     @model_validator(mode="after")
     def _sound(self) -> BattleMap:
@@ -286,26 +294,36 @@ def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":
-        return f"{key} is missing; write it"
+        return f"{key} is missing; write {_allowed(_fields_at(model, first['loc'][:-1])[str(first['loc'][-1])])}"
     if first["type"] == "extra_forbidden":
-        known = model.model_fields if len(first["loc"]) == 1 else _fields_at(model, first["loc"][:-1])
-        return f"there is no key {key!r}; {nearest(str(first['loc'][-1]), known)}"
+        return f"there is no key {key!r}; {nearest(str(first['loc'][-1]), _fields_at(model, first['loc'][:-1]))}"
     if first["type"] == "value_error":
         return (f"{key}: " if key else "") + first["msg"].removeprefix("Value error, ")
     return f"{key} = {first['input']!r} is not allowed: {first['msg'].lower()}"
 
 
-def _fields_at(model: Any, path: Iterable[Any]) -> list[str]:
+def _fields_at(model: type[BaseModel], path: Iterable[Any]) -> dict[str, FieldInfo]:
     """The keys that are allowed at a place below a model."""
+    kind: Any = model
     for part in path:
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            model = model.model_fields[part].annotation
-        else:
-            model = model.__args__[-1]
-        for inner in getattr(model, "__args__", ()):
-            if isinstance(inner, type) and issubclass(inner, BaseModel) and type(None) in model.__args__:
-                model = inner
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+        kind = kind.model_fields[part].annotation if _is_model(kind) else get_args(kind)[-1]
+        if type(None) in get_args(kind):
+            kind = get_args(kind)[0]
+    return kind.model_fields if _is_model(kind) else {}
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _allowed(field: FieldInfo) -> str:
+    """What can be written for a key."""
+    limits = {type(limit): limit for limit in field.metadata}
+    low, high = limits.get(Ge), limits.get(Le)
+    if isinstance(low, Ge) and isinstance(high, Le):
+        return f"a whole number from {low.ge} to {high.le}"
+    kind: Any = field.annotation
+    return field.description or (f"{', '.join(kind.model_fields)} below it" if _is_model(kind) else "it")
 
 
 def load_roster(name: str) -> Roster:
@@ -337,4 +355,14 @@ def check_fit(mission_name: str, mission: Mission, map_name: str, battle_map: Ba
             raise GameError(
                 f"mission {mission_name}: objectives.{label} faces {facing} on map {map_name}; both need the same vp "
                 "and opens, or the sides would not be equal"
+            )
+
+
+def check_opens(mission_name: str, mission: Mission, rounds: int) -> None:
+    """Refuse a mission with an objective that never pays."""
+    for label, objective in mission.objectives.items():
+        if objective.opens > rounds:
+            raise GameError(
+                f"mission {mission_name}: objectives.{label}.opens = {objective.opens} is after the last round; 1 to "
+                f"{rounds} are allowed, or more with a larger game.rounds"
             )

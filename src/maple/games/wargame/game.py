@@ -21,6 +21,7 @@ from maple.games.wargame.content import (
     MAX_SQUADS,
     Roster,
     check_fit,
+    check_opens,
     is_file,
     load_map,
     load_mission,
@@ -140,6 +141,10 @@ class WargameGame:
         named = (chosen.roster, *self.maps, *self.missions)
         self.files = {name: sha256_of(name) for name in named if is_file(name)}
         self.roster, self.book = _load(chosen.roster, self.maps, self.missions, tuple(self.files.values()))
+        for (
+            name
+        ) in chosen.missions:  # those that ship are for whole games, and shorter ones leave their late objectives out
+            check_opens(name, load_mission(name), chosen.rounds)
         cheapest = min(unit.body.points for unit in self.roster.units.values())
         if chosen.points < cheapest:
             raise GameError(f"game.points = {chosen.points} buys no squad; the cheapest of the roster costs {cheapest}")

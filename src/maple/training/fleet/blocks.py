@@ -1,4 +1,4 @@
-"""The memory that a trainer shares with its actors: weights by version, and blocks of play.
+"""The memory that a trainer shares with its actors: weights by version, who is drawn for a seat, and blocks of play.
 
 A block is what an actor played at its tables with one version of the weights: round by round the games that ended and
 the learner's decisions, in the order in which a trainer would have met them itself.
@@ -6,7 +6,7 @@ the learner's decisions, in the order in which a trainer would have met them its
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from maple.core.errors import MapleError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Outcome
 from maple.nets.policy import Choice
+from maple.training.seating import SNAPSHOT, Shares
 
 __all__ = ["AT", "DONE", "GIVEN", "ROUNDS", "STOP", "Blocks", "Played", "Sizes"]
 
@@ -29,7 +30,11 @@ GIVEN, DONE, ROUNDS, AT, STOP = range(5)
 LINE = 8  # columns: a cache line
 _ALIGN = 64
 _TRUNCATED = int(Outcome.TRUNCATED)
-_COMMON = ("control", "boards", "version", "weights", "number", "played_with", "rounds")
+_COMMON = (
+    *("control", "boards", "version", "weights", "drawn", "share", "frozen", "frozen_weights"),
+    *("number", "played_with", "rounds"),
+)
+_NONE = -1  # a place of `drawn` that nobody has
 _ABOUT = ("table", "seat", "reward", "view")
 _CHOICE = ("action", "log_prob", "value", "explored", "state")
 _ENDED = ("table", "game", "outcome", "reward", "figures")
@@ -47,6 +52,8 @@ class Sizes:
     ended: int
     value: int  # what the network predicts for a decision
     state: int  # what a seat remembers
+    players: int  # that are drawn from, at most
+    frozen: int  # snapshots that are there at a time
 
 
 # Table, seat, reward and view of each of the learner's decisions.
@@ -84,6 +91,10 @@ def _shapes(spec: GameSpec, f: Sizes) -> dict[str, tuple[tuple[int, ...], Any]]:
         "boards": ((f.actors, Board.size(spec, f.tables, 1)), np.uint8),
         "version": ((f.kept,), np.int64),
         "weights": ((f.kept, f.weights), np.float32),
+        "drawn": ((f.kept, f.players), np.int64),  # who is drawn for seats of games that begin with a version …
+        "share": ((f.kept, f.players), np.float64),  # … and how often
+        "frozen": ((f.frozen,), np.int64),  # the snapshots that are there, as seats know them; 0 for none
+        "frozen_weights": ((f.frozen, f.weights), np.float32),
         "number": (block, np.int64),
         "played_with": (block, np.int64),
         "rounds": (block, np.int64),
@@ -134,25 +145,40 @@ class Blocks:
         """Bytes of all that."""
         return sum(_bytes(*about) for about in _shapes(spec, sizes).values())
 
-    def publish(self, net: nn.Module, version: int) -> None:
-        """Put a network's weights where actors find them; the oldest version is overwritten."""
-        at = version % self._sizes.kept
-        begin, room = 0, self._arrays["weights"][at]
-        for weight in net.state_dict().values():
-            flat = weight.detach().reshape(-1).to(torch.float32).cpu().numpy()
-            room[begin : begin + len(flat)] = flat
-            begin += len(flat)
+    def publish(self, net: nn.Module, version: int, shares: Shares, snapshots: Mapping[int, nn.Module]) -> None:
+        """Put weights where actors find them, and who is drawn for a seat; the oldest version is overwritten.
+
+        A snapshot that a version which is still there draws from stays where it is.
+        """
+        at, drawn = version % self._sizes.kept, self._arrays["drawn"]
+        _write(net, self._arrays["weights"][at])
+        drawn[at] = _NONE
+        drawn[at, : len(shares.player)], self._arrays["share"][at, : len(shares.player)] = shares.player, shares.share
+        frozen = self._arrays["frozen"]
+        for code in shares.player[shares.player >= SNAPSHOT].tolist():
+            if code not in frozen:
+                place = int(np.flatnonzero(~np.isin(frozen, drawn) | (frozen == 0))[0])
+                _write(snapshots[code - SNAPSHOT], self._arrays["frozen_weights"][place])
+                frozen[place] = code
         self._arrays["version"][at] = version
 
-    def fetch(self, net: nn.Module, version: int) -> None:
-        """Take a version of the weights over into a network."""
+    def fetch(self, net: nn.Module, version: int) -> Shares:
+        """Take a version of the weights over into a network; returns who is drawn for a seat meanwhile."""
         at = version % self._sizes.kept
         if self._arrays["version"][at] != version:
             raise MapleError(f"weights of version {version} are not there any more")
-        begin, room = 0, torch.from_numpy(self._arrays["weights"][at])
-        for weight in net.state_dict().values():
-            weight.copy_(room[begin : begin + weight.numel()].view_as(weight))
-            begin += weight.numel()
+        _read(net, self._arrays["weights"][at])
+        return self.shares(version)
+
+    def shares(self, version: int) -> Shares:
+        """Who is drawn for seats of games that begin with a version of the weights."""
+        at = version % self._sizes.kept
+        known = self._arrays["drawn"][at] != _NONE
+        return Shares(self._arrays["drawn"][at][known], self._arrays["share"][at][known])
+
+    def fetch_snapshot(self, net: nn.Module, code: int) -> None:
+        """Take a snapshot's weights over into a network, by its code at a seat."""
+        _read(net, self._arrays["frozen_weights"][int(np.flatnonzero(self._arrays["frozen"] == code)[0])])
 
     def writer(self, actor: int, number: int, version: int) -> Writer:
         """Where an actor writes a block; one that an actor before it left unfinished goes on where that died."""
@@ -204,6 +230,23 @@ class Blocks:
         cut = np.flatnonzero(about["outcome"] == _TRUNCATED)
         nothing = np.zeros((len(cut), self._spec.seats, self._spec.view), np.uint64)
         return Ended(**about, cut=cut, last_view=nothing), block["ended_beyond"][game][cut]
+
+
+def _write(net: nn.Module, room: NDArray[np.float32]) -> None:
+    """A network's weights one after the other. Writes room."""
+    begin = 0
+    for weight in net.state_dict().values():
+        flat = weight.detach().reshape(-1).to(torch.float32).cpu().numpy()
+        room[begin : begin + len(flat)] = flat
+        begin += len(flat)
+
+
+def _read(net: nn.Module, room: NDArray[np.float32]) -> None:
+    """Take over what _write() wrote. Writes net."""
+    begin, vector = 0, torch.from_numpy(room)
+    for weight in net.state_dict().values():
+        weight.copy_(vector[begin : begin + weight.numel()].view_as(weight))
+        begin += weight.numel()
 
 
 class Writer:

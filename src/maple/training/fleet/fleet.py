@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import pairwise, zip_longest
@@ -34,7 +34,7 @@ from maple.perf import spans
 from maple.training.fleet.actor_main import COMMAND
 from maple.training.fleet.blocks import AT, DONE, GIVEN, ROUNDS, STOP, Blocks, Played, Sizes
 from maple.training.learners import Net
-from maple.training.seating import OpponentMix
+from maple.training.seating import OpponentMix, Shares
 
 __all__ = ["Fleet"]
 
@@ -79,6 +79,7 @@ class Fleet:
         self._finished = [0] * self._actors  # games of the block that each is at, when last looked
         self._first = self._given = -1  # the first block, and the next to ask for
         self._versions: dict[int, int] = {}  # of the blocks that were asked for
+        self.shares: Shares | None = None  # by which the games began of the block that was collected last
         self._readers = open_readers()
         self._at_descriptor: dict[int, int] = {}
         self.lost_actors = 0
@@ -87,7 +88,9 @@ class Fleet:
         self._keeper = Keeper(self._start, self._actors, limits.spares, self._look_after)
 
     def _sizes(self, net: Net, tables: int) -> Sizes:
-        seats = self.spec.seats
+        config, seats = self._config, self.spec.seats
+        mix, kinds = OpponentMix.parse(config.opponents, self.spec.opponents), 1 + bool(config.league.exploiter_every)
+        pool = kinds * config.snapshots.keep if mix.uses_past else 0
         horizon = max(self._horizon(actor) for actor in range(self._actors))
         return Sizes(
             actors=self._actors,
@@ -98,6 +101,8 @@ class Fleet:
             ended=horizon + 4 * tables,
             value=1,
             state=getattr(net, "state_width", 0),
+            players=1 + len(mix.bots) + pool,
+            frozen=pool + kinds * (self._ahead + 1) if mix.uses_past else 0,  # an update adds one of each kind at most
         )
 
     def _horizon(self, actor: int) -> int:
@@ -105,13 +110,20 @@ class Fleet:
         cuts, horizon = self._cuts, self._config.horizon
         return horizon * cuts[actor + 1] // self.tables - horizon * cuts[actor] // self.tables
 
-    def collect(self, net: Net, number: int, waiting: Callable[[], None] = lambda: None) -> Iterator[Played]:
+    def collect(
+        self,
+        net: Net,
+        number: int,
+        shares: Shares,
+        snapshots: Mapping[int, Net],
+        waiting: Callable[[], None] = lambda: None,
+    ) -> Iterator[Played]:
         """What actors played for the `number`-th update, in the order in which one process would have played it.
 
-        They are given the weights of now, and asked for as many blocks as they may be ahead. `waiting` is called
-        while they play, and may raise.
+        They are given the weights of now and who is drawn for a seat, and asked for as many blocks as they may be
+        ahead. `waiting` is called while they play, and may raise.
         """
-        self._blocks.publish(net, number)
+        self._blocks.publish(net, number, shares, snapshots)
         if self._first < 0:
             self._begin(number)
         for block in range(self._given, number + self._ahead + 1):
@@ -124,7 +136,7 @@ class Fleet:
                 waiting()
                 self._look()
         self.lag = float(np.mean([number - self._blocks.played_with(actor, number) for actor in range(self._actors)]))
-        del self._versions[number]
+        self.shares = self._blocks.shares(self._versions.pop(number))
         for together in zip_longest(*(self._blocks.rounds(actor, number) for actor in range(self._actors))):
             for played in together:
                 if played is not None:
@@ -288,8 +300,8 @@ def _refuse_unfit(config: Config, game: ExternalGame) -> None:
     mix = OpponentMix.parse(config.opponents, game.spec.opponents)
     if config.algo != "ppo":
         raise ConfigError(f"actors send back whole rollouts, which --algo {config.algo} does not learn from; use ppo")
-    if mix.uses_past or mix.runs:
+    if mix.runs:
         raise ConfigError(
-            f"actors know the newest weights and scripted opponents alone, so --opponents {config.opponents} cannot be "
-            "played by them; set actors.count=0"
+            f"actors know the run's own weights and scripted opponents alone, so --opponents {config.opponents} cannot "
+            "be played by them; leave run: out or set actors.count=0"
         )

@@ -22,8 +22,8 @@ from maple.perf.spans import span
 from maple.training.actor import Actor
 from maple.training.fleet.blocks import AT, DONE, ROUNDS, STOP, Blocks, Sizes
 from maple.training.league import League
-from maple.training.learners import make_policy
-from maple.training.seating import OpponentMix, Seating
+from maple.training.learners import frozen_copy, make_policy
+from maple.training.seating import SNAPSHOT, OpponentMix, Seating, Shares
 
 __all__ = ["Player"]
 
@@ -75,11 +75,23 @@ class Player:
         if slot["lost"] is not None:
             self._arena.restore({"game": np.array(slot["lost"], np.int64)})
 
+    def _meet(self, shares: Shares) -> None:
+        """Have those snapshots at hand that games are in with or may begin with, and no others."""
+        snapshots, drawn = self._actor.snapshots, shares.player[shares.player >= SNAPSHOT]
+        needed = {int(code) - SNAPSHOT for code in (*drawn, *np.unique(self._seating.player))}
+        for old in set(snapshots) - needed:
+            del snapshots[old]
+        for code in drawn.tolist():
+            if code - SNAPSHOT not in snapshots:
+                snapshots[code - SNAPSHOT] = frozen_copy(self._net)
+                self._blocks.fetch_snapshot(snapshots[code - SNAPSHOT], code)
+
     def play(self, number: int, version: int) -> None:
         """Write a block."""
         arena, spec, control = self._arena, self._game.spec, self._control
         with span("weights_fetch"):
-            self._blocks.fetch(self._net, version)
+            shares = self._blocks.fetch(self._net, version)
+            self._meet(shares)
         block = self._blocks.writer(self._number, number, version)
         while block.rows < self._horizon and block.has_room(arena.tables, spec.seats) and not control[STOP]:
             with span("env_observe"):
@@ -87,7 +99,7 @@ class Player:
             ended = step.ended
             beyond = self._actor.beyond(ended)
             with span("rollout_store"):
-                self._seating.seat(ended.table, ended.game + 1, self._league.shares)
+                self._seating.seat(ended.table, ended.game + 1, shares)
                 alone = self._league.mix.only_learner
                 player = None if alone else self._seating.player[step.keys.table, step.keys.seat]
             with span("agent_action_selection"):
