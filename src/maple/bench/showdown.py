@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.arena.node_process import NodeProcess, Transport
 from maple.bench.measure import machine, ratio_interval
 from maple.games import make_game
@@ -22,7 +23,6 @@ __all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "Way", "bench_showdown"
 
 ROUNDS = 5
 WARM_UP_S = 10.0  # the simulator's compiler needs some seconds to settle
-START_S = 120.0
 
 
 class PlayingSide(Protocol):
@@ -65,7 +65,7 @@ class BridgeSide:
                 processes=self._processes,
                 transport=_TRANSPORTS[self._way],
                 check=False,
-                spare=False,
+                limits=PoolLimits(spares=0),
             )
             stack.callback(self.arena.close)
             self._stack = stack.pop_all()
@@ -97,7 +97,7 @@ class SimulatorSide:
         self.name = "simulator alone, accelerated" if accelerate else "simulator alone, as it is"
         self._battles = battles
         program = game.program(seed, 1)
-        self._pool = [NodeProcess.start(program, 0, "auto", START_S, 0.0) for _ in range(processes)]
+        self._pool = [NodeProcess.start(program, 0, "auto") for _ in range(processes)]
         for process in self._pool:
             said = process.wait_ready()
             if "failed" in said:

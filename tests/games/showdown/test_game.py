@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.core.errors import CheckpointError, GameError
 from maple.core.sources import load_config
 from maple.core.step import Keys, Options
@@ -32,7 +33,7 @@ def rows() -> tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]:
     """Some decisions of random battles."""
     game = make_game("showdown", {"max_turns": 40})
     views, keys, masks = [], [], []
-    with NodeArena(game, 8, 5, processes=1, spare=False) as arena:
+    with NodeArena(game, 8, 5, processes=1, limits=PoolLimits(spares=0)) as arena:
         for _ in range(40):
             step = arena.recv()
             views.append(step.view)
@@ -50,7 +51,7 @@ def rows() -> tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]:
 def payments(rewards: dict[str, object], steps: int = 120) -> dict[tuple[int, int], list[float]]:
     """What seat 0 was paid at each of its decisions and at the end, of every finished game."""
     game, found, done = make_game("showdown", {"max_turns": 12, "rewards": rewards}), {}, {}
-    with NodeArena(game, 4, 5, processes=1, spare=False) as arena:
+    with NodeArena(game, 4, 5, processes=1, limits=PoolLimits(spares=0)) as arena:
         for _ in range(steps):
             step = arena.recv()
             for i, (table, number) in enumerate(zip(step.ended.table, step.ended.game, strict=True)):

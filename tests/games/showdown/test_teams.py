@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.core.errors import GameError
 from maple.core.sources import load_config
 from maple.games import entry, make_game
@@ -25,7 +26,7 @@ def team(tmp_path: Path) -> Path:
 
 
 def open_arena(**options: str) -> NodeArena:
-    return NodeArena(make_game("showdown", options), 4, 3, processes=1, spare=False)
+    return NodeArena(make_game("showdown", options), 4, 3, processes=1, limits=PoolLimits(spares=0))
 
 
 def test_battles_begin_with_a_pick_of_the_lead(team: Path) -> None:
