@@ -65,6 +65,17 @@ class _Guest:
     steps: int  # that it learned from
     folder: RunFolder | None  # of its run, if it is no opponent in the box
 
+    def log(self, text: str) -> None:
+        """Told what happens to its battles."""
+        if self.folder is not None:
+            self.folder.log(text)
+
+    def keep(self, anomaly: Mapping[str, Any]) -> None:
+        """Given every anomaly of its battles."""
+        notes.print(f"an anomaly: {anomaly.get('error') or anomaly['kind']}", markup=False, soft_wrap=True)
+        if self.folder is not None:
+            self.folder.append("anomalies.jsonl", anomaly)
+
 
 def _guest(run: str, runs_dir: Path | None, server: str, name: str, battles: int, settings: list[str] | None) -> _Guest:
     """The agent of a run or an opponent in the box, on a server under a name, for so many battles (0: any number)."""
@@ -148,16 +159,15 @@ def play(
     def keep(anomaly: Mapping[str, Any]) -> None:
         nonlocal anomalies
         anomalies += 1
-        notes.print(f"an anomaly: {anomaly.get('error') or anomaly['kind']}", markup=False, soft_wrap=True)
-        if guest.folder is not None:
-            guest.folder.append("anomalies.jsonl", anomaly)
+        guest.keep(anomaly)
 
     def leave(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, leave)  # whoever stops it, battles are left in order
     try:
-        host_battles(game, guest.player, min(at_a_time, battles or at_a_time), seed or 0, opened, ended, keep)
+        count = min(at_a_time, battles or at_a_time)
+        host_battles(game, guest.player, count, seed or 0, opened, ended, keep, guest.log)
     except KeyboardInterrupt:
         notes.print("leaving; battles under way are given up")
     finally:
@@ -224,7 +234,7 @@ def _meet(guest: _Guest, run: str, kind: str, battles: int, at_a_time: int, seed
     files = read_team_files(game.settings.team)
     if len(files) > 1:
         raise GameError(f"{run} plays {len(files)} teams, and poke-env's players take one; use maple eval for this run")
-    found: list[Any] = []
+    found, anomalies = list[Any](), 0
     (server,) = parse_servers(game.settings.servers)
     with (
         Challenger(kind, server.url, game.settings.format, files[0]["text"] if files else None, at_a_time) as other,
@@ -236,8 +246,13 @@ def _meet(guest: _Guest, run: str, kind: str, battles: int, at_a_time: int, seed
             status.update(f"playing {PLAYERS[kind]}: {len(found)} of {battles}")
             return len(found) < battles
 
+        def keep(anomaly: Mapping[str, Any]) -> None:
+            nonlocal anomalies
+            anomalies += 1
+            guest.keep(anomaly)
+
         begin = partial(other.challenge, game.name, battles)
-        host_battles(game, guest.player, min(at_a_time, battles), seed, begin, ended)
+        host_battles(game, guest.player, min(at_a_time, battles), seed, begin, ended, keep, guest.log)
     figures = np.array(found, game.spec.figures)
     score = played(figures)
     if not len(score):
@@ -251,6 +266,7 @@ def _meet(guest: _Guest, run: str, kind: str, battles: int, at_a_time: int, seed
         "ci95": list(share_interval(score, np.ones(len(score)))),
         "games": len(score),
         "lost": len(figures) - len(score),
+        "anomalies": anomalies,
         "seed": seed,
         "game": game.settings.model_dump(),
     }

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from maple.arena.base import Arena
 from maple.arena.blank import BlankArena
 from maple.arena.choose import evaluation_arena
-from maple.core.config import Config
+from maple.core.config import Config, WorkerConfig
 from maple.core.errors import CheckpointError, ConfigError
 from maple.core.kernel_cache import mark_compiled
 from maple.core.threads import Team
@@ -207,10 +208,17 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
         for name in {config.probe_against, *opponents}:
             player = bot_player(game, name, team)
             others = [player] * (game.spec.seats - 1)
-            evaluate(game, greedy_player(trainer.learner.policy), others, 1, 0, team, envs=BlankArena)
+            evaluate(game, greedy_player(trainer.learner.policy), others, 1, 0, team, envs=_without_envs)
     if trainer.counters.minibatches:
         mark_compiled(compiled_name(config, game))
     return time.monotonic() - started
+
+
+def _without_envs(game: Game, tables: int, seed: int, tables_per_deal: int) -> Arena:
+    """Noise where an env of the user's own would be played."""
+    if isinstance(game, ExternalGame):
+        return BlankArena(game, tables, seed, tables_per_deal)
+    return evaluation_arena(game, tables, seed, tables_per_deal, WorkerConfig())
 
 
 def compiled_name(config: Config, game: Game) -> str:
@@ -345,7 +353,8 @@ class _Session:
         other = bot_player(self.game, self.config.probe_against, team)
         others = [other] * (self.game.spec.seats - 1)
         agent = greedy_player(self.trainer.learner.policy)
-        envs = partial(evaluation_arena, limits=self.config.workers, log=self.run.log)
+        keep = partial(self.run.append, "anomalies.jsonl")
+        envs = partial(evaluation_arena, limits=self.config.workers, log=self.run.log, keep=keep)
 
         def played(_done: int, _all: int) -> None:
             self.trainer.check_time()
