@@ -7,6 +7,8 @@ import {BANK, DEAL, key, simulatorSeed} from './random.js';
  * @typedef {{file: string, text: string}} TeamFile
  */
 
+export const REFRESH = 512; // games of a table for which a generated team stays in the pool
+
 /** A format or a team that cannot be played; `content` says what is wrong in the parts of a sentence. */
 export class RulesError extends Error {
   /** @param {{kind: string} & Record<string, unknown>} content */
@@ -64,25 +66,26 @@ export class TeamBank {
     this.seed = seed;
     this.given = readTeams(simulator, format, files);
     this.size = this.given.length || size;
-    /** @type {Map<number, string>} */
+    /** @type {Map<number, {age: number, team: string}>} the newest of each number */
     this.made = new Map();
   }
 
   /** A seat's team, the same in every process. @param {number} deal @param {number} game @param {number} seat */
   draw(deal, game, seat) {
-    return this.team(Number(key(this.seed, [DEAL, deal, game, seat, 0, 1]) % BigInt(this.size)));
+    const number = Number(key(this.seed, [DEAL, deal, game, seat, 0, 1]) % BigInt(this.size));
+    return this.given.length ? this.given[number] : this.team(number, game);
   }
 
-  /** A team by its number; one that is generated is made when it is first wanted. @param {number} number */
-  team(number) {
-    if (this.given.length) return this.given[number];
-    let team = this.made.get(number);
-    if (team === undefined) {
-      const seed = simulatorSeed(key(this.seed, [BANK, number, 0, 0, 0, 0]));
-      const {Teams} = this.simulator;
-      team = Teams.pack(Teams.generate(this.format, {seed}));
-      this.made.set(number, team);
-    }
+  /**
+   * A generated team, made when it is first wanted. Each number stands for another team every REFRESH games, some numbers with every game,
+   * so that making them costs the same at any time. @param {number} number @param {number} game
+   */
+  team(number, game) {
+    const age = Math.floor((game + number % REFRESH) / REFRESH), known = this.made.get(number);
+    if (known?.age === age) return known.team;
+    const {Teams} = this.simulator, seed = simulatorSeed(key(this.seed, [BANK, number, age, 0, 0, 0]));
+    const team = Teams.pack(Teams.generate(this.format, {seed}));
+    if (!known || known.age < age) this.made.set(number, {age, team}); // a table that is behind does not bring back old ones
     return team;
   }
 }
