@@ -71,6 +71,12 @@ def test_the_validators_own_words_are_told(team: Path, old: str, new: str, words
         open_arena(format="gen9ou", team=str(team))
 
 
+def test_a_team_among_several_is_told_by_its_title(team: Path) -> None:
+    team.write_text(f"=== [gen9ou] good ===\n{HERD}\n=== [gen9ou] bad ===\n{HERD.replace('Stamina', 'Levitate')}\n")
+    with pytest.raises(GameError, match=r"'\[gen9ou\] bad' in .*herd\.txt is no team for gen9ou: Mudsdale.*Levitate"):
+        open_arena(format="gen9ou", team=str(team))
+
+
 def test_teams_and_formats_have_to_go_together(tmp_path: Path, team: Path) -> None:
     with pytest.raises(GameError, match="gen9ou is played with teams of one's own"):
         open_arena(format="gen9ou")

@@ -28,12 +28,23 @@ export function findFormat({Dex}, name) {
   return format;
 }
 
-/** The texts of the teams in a file: packed, one a line, or exported, each under a `===` line of its own. @param {string} text */
+/**
+ * The teams in a file: packed, one a line, or exported, each under a `===` line of its own, which names it.
+ * @param {string} text @returns {{title: string, text: string}[]} without a title where there is only one
+ */
 function split(text) {
   const lines = text.split(/\r?\n/).map(line => line.trim());
   const filled = lines.filter(line => line && !line.startsWith('==='));
-  if (filled.length && filled.every(line => line.split('|').length > 8)) return filled;
-  return lines.join('\n').split(/^===.*$/m).filter(part => part.trim());
+  if (filled.length && filled.every(line => line.split('|').length > 8)) {
+    return filled.map((line, i) => ({title: filled.length > 1 ? `team ${i + 1}` : '', text: line}));
+  }
+  const found = [{title: '', text: ''}];
+  for (const line of lines) {
+    if (line.startsWith('===')) found.push({title: line.replace(/^=+\s*|\s*=+$/g, ''), text: ''});
+    else found[found.length - 1].text += `${line}\n`;
+  }
+  const teams = found.filter(each => each.text.trim());
+  return teams.map(({title, text: own}, i) => ({title: teams.length > 1 ? title || `team ${i + 1}` : '', text: own}));
 }
 
 /**
@@ -46,11 +57,11 @@ export function readTeams({Teams, TeamValidator}, format, files) {
   const validator = files.length ? TeamValidator.get(format) : null, teams = [];
   for (const {file, text} of files) {
     const found = split(text);
-    if (!found.length) throw new RulesError({kind: 'team', format: format.id, file, problems: ['there is no Pokémon in it.']});
-    for (const each of found) {
-      const team = Teams.import(each.trim());
+    if (!found.length) throw new RulesError({kind: 'team', format: format.id, file, title: '', problems: ['there is no Pokémon in it.']});
+    for (const {title, text: own} of found) {
+      const team = Teams.import(own.trim());
       const problems = team?.length ? validator?.validateTeam(team) : ['it cannot be read as a team.'];
-      if (problems?.length) throw new RulesError({kind: 'team', format: format.id, file, problems});
+      if (problems?.length) throw new RulesError({kind: 'team', format: format.id, file, title, problems});
       teams.push(Teams.pack(team ?? []));
     }
   }

@@ -72,6 +72,10 @@ test('the validator speaks for itself', () => {
   assert.equal(found.file, 'wrong.txt');
   assert.match(found.problems.join(' '), /Arcanine/);
   assert.match(found.problems.join(' '), /Levitate/);
+  assert.equal(found.title, '');
+  const several = `=== [gen9ou] sea ===\n\n${SHORE}\n\n=== [gen9ou] land ===\n${wrong}\n`;
+  assert.equal(refusal(() => readTeams(simulator, ou, [{file: 'x', text: several}])).title, '[gen9ou] land');
+  assert.equal(refusal(() => readTeams(simulator, ou, [{file: 'x', text: `${SHORE}\n===\n${wrong}`}])).title, 'team 2');
   assert.equal(refusal(() => readTeams(simulator, ou, [{file: 'x', text: '\n \n'}])).kind, 'team');
   assert.equal(refusal(() => readTeams(simulator, ou, [])).kind, 'teamless');
   const random = simulator.Dex.formats.get('gen9randombattle');
