@@ -17,6 +17,7 @@ from maple.core.step import Keys, Options
 from maple.core.threads import Team
 from maple.games import entry, make_game
 from maple.games.showdown import options as described
+from maple.games.showdown import shared as around
 from maple.games.showdown.encode import ABOVE, BITS, CAP, NUMBER, ONE_HOT, mask_byte, observation_plan
 from maple.games.showdown.schema import load_schema
 from maple.runs.store import RunFolder
@@ -249,7 +250,7 @@ def test_features_name_what_is_in_the_view(rows: tuple[NDArray[np.uint64], Keys,
         found = feature[0, : length[0]].tolist()
         lead = int.from_bytes(seen[groups["pokemon"].byte("species") :][:2], "little")
         active = seen[groups["pokemon"].byte("flags")] & 2
-        assert (lead if active else lead + described.ROLE) in found
+        assert (lead if active else lead + around.ROLE) in found
         if first < 4:
             move = int.from_bytes(seen[groups["move"].byte("move", first) :][:2], "little")
             assert described._MOVE + move in found
