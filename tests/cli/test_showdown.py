@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from maple.bench.battle_training import bench_battle_training
+from maple.bench.peers.sb3 import Sb3Side
 from maple.bench.roofline import bench_roofline
 from maple.bench.showdown import bench_showdown
 from maple.bench.train import bench_train
@@ -130,6 +131,18 @@ def test_training_and_its_parts_are_measured() -> None:
     parts = bench_roofline(config, 2.0)
     assert min(parts["parts_us"].values()) > 0
     assert parts["efficiency"] == pytest.approx(sum(parts["parts_us"].values()) / parts["loop_us"])
+
+
+def test_training_is_measured_beside_sb3_through_its_vecenv() -> None:
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    with Sb3Side("showdown", {"max_turns": 10}, 0, steps=64) as side:
+        assert side.name.startswith("sb3-contrib MaskablePPO, maple.sb3.VecEnv(32), n_steps 8,")
+        assert side.slice(0.1) > 0
+    for algo in ("--algo=dqn", "--set=net.core=lstm"):
+        peer = "sb3" if "dqn" in algo else "sb3-recurrent"
+        done = maple("bench", "train", "showdown", "--peer", peer, algo, "--seconds", "1")
+        assert done.returncode == 2, done.stderr
+        assert "cannot be measured on showdown" in " ".join(done.stderr.split())
 
 
 def test_the_bench_plays_on_a_server_too() -> None:
