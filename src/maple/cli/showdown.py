@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,36 @@ def setup(json: JsonOption = False) -> None:
         print_json(found)
     else:
         results.print(f"Node {found['node_version']} ({node}); the simulator is in {folder}", soft_wrap=True)
+
+
+@app.command("serve")
+def serve(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where to listen, on this machine alone.")] = 8000,
+) -> None:
+    """Run a Showdown server of the installed package on this machine, for agents, programs and people with a browser.
+
+    - `maple showdown serve`, and beside it `maple showdown play battles --server 127.0.0.1:8000 --as Maple`
+    """
+    from maple.games.showdown.server import LocalServer
+
+    with _stoppable(), LocalServer(port) as server:
+        notes.print(f"a Showdown server runs at http://localhost:{port} (names need no password); Ctrl-C ends it")
+        with suppress(KeyboardInterrupt):
+            server.wait()
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """SIGTERM is taken as a Ctrl-C: whoever stops it, things are left in order."""
+
+    def leave(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +191,12 @@ def play(
         anomalies += 1
         guest.keep(anomaly)
 
-    def leave(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, leave)  # whoever stops it, battles are left in order
-    try:
-        count = min(at_a_time, battles or at_a_time)
-        host_battles(game, guest.player, count, seed or 0, opened, ended, keep, guest.log)
-    except KeyboardInterrupt:
-        notes.print("leaving; battles under way are given up")
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with _stoppable():
+        try:
+            count = min(at_a_time, battles or at_a_time)
+            host_battles(game, guest.player, count, seed or 0, opened, ended, keep, guest.log)
+        except KeyboardInterrupt:
+            notes.print("leaving; battles under way are given up")
     found = {"run": run, "server": server, "name": name, "battles": len(scores), "won": scores.count(1.0)}
     found |= {"tied": scores.count(0.5), "dropped": lost, "refusals": refusals, "anomalies": anomalies}
     found["format"] = game.settings.format
