@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from maple.bench.battle_training import bench_battle_training
 from maple.bench.peers.sb3 import Sb3Side
 from maple.bench.roofline import bench_roofline
-from maple.bench.showdown import bench_showdown
+from maple.bench.showdown import bench_showdown, bound_by
 from maple.bench.train import bench_train
 from maple.core.sources import load_config
 from maple.games import entry
@@ -98,6 +99,8 @@ def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
     assert found["node_starts"] == 1
     assert 1000 < found["bytes_per_decision"] < 2000
     assert found["not_accelerated"] == ""
+    assert found["bound_by"] == bound_by(found["efficiency"])
+    assert (bound_by(0.8), bound_by(0.3)) == ("the simulator", "the bridge")
     assert set(found["transports"]) == {
         "bridge, shared",
         "bridge, pipe",
@@ -106,6 +109,29 @@ def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
     }
     assert json.loads(json.dumps(found)) == found
     assert told
+
+
+KEYS = {"decisions_per_s", "simulator_alone", "stock", "efficiency", "node_starts", "bytes_per_decision"}
+
+
+@pytest.mark.parametrize("peer", [False, True])
+def test_the_bench_speaks_json(peer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if peer:
+        pytest.importorskip("poke_env", reason="poke-env is not installed")
+    monkeypatch.setattr("maple.bench.showdown.bench_showdown", partial(bench_showdown, warm_up_s=0.5))
+    words = ["bench", "game", "showdown", "--processes", "1", "--battles", "2", "--seconds", "2", "--json"]
+    done = maple(*words, *(["--peer", "poke-env"] if peer else []))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.keys() >= KEYS
+    assert found["simulator_alone"]["decisions_per_s"] > 0
+    assert found["stock"]["decisions_per_s"] > 0
+    low, high = found["efficiency_ci95"]
+    assert low <= found["efficiency"] <= high
+    assert ("peer" in found) == ("ratio" in found) == peer
+    if peer:
+        assert found["peer"]["decisions_per_s"] > 0
+        assert found["ratio"] > 0
 
 
 def test_a_team_that_the_validator_rejects_is_told_before_anything_starts(tmp_path: Path) -> None:

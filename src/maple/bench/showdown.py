@@ -19,7 +19,7 @@ from maple.games.bridged import Bridged
 from maple.games.showdown.runtime import find_node, node_version
 from maple.games.showdown.server import LocalServer
 
-__all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "Way", "bench_showdown"]
+__all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "Way", "bench_showdown", "bound_by"]
 
 ROUNDS = 5
 WARM_UP_S = 10.0  # the simulator's compiler needs some seconds to settle
@@ -142,6 +142,11 @@ def _figures(speeds: list[float]) -> dict[str, Any]:
     return {"decisions_per_s": float(np.median(speeds)), "slices": speeds}
 
 
+def bound_by(efficiency: float) -> str:
+    """What takes most of a decision's time: the simulator alone needs this share of it in the same processes."""
+    return "the simulator" if efficiency > 0.5 else "the bridge"
+
+
 def bench_showdown(
     options: dict[str, Any],
     processes: int,
@@ -184,7 +189,7 @@ def bench_showdown(
         "anomalies": counters["anomalies"],
         "processes": processes,
         "battles_a_process": battles,
-        "bound_by": "the simulator",
+        "bound_by": bound_by(efficiency),
         "seed": seed,
         "machine": {**machine(), "node": node_version(find_node()), "pokemon-showdown": alone.simulator},
     }
