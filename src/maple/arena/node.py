@@ -103,8 +103,7 @@ class NodeArena:
         self.replaced_s: list[float] = []  # from each death until its tables had their next decisions
         self._current: _Lane | None = None
         self._carried: list[Ended] = []  # what ended in lanes that had no decision to go with it
-        self._mask = np.zeros((0, self.spec.actions), np.bool_)
-        self._keys = self._no_keys()
+        self._mask, self._keys = np.zeros((0, self.spec.actions), np.bool_), self._no_keys()
         self._last: Step | None = None
         block_bytes = sum(self._area(lane) for lane in self._lanes if lane.process == 0)
         self._pool = NodePool(self._program, block_bytes, transport, limits, self.counters, log, game.refuse)

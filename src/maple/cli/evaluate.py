@@ -57,22 +57,14 @@ def evaluation(
         agent, folder = load_agent(run, runs_dir, team), _folder_of(run, runs_dir)
         asked = _asked(agent, settings)
         game = make_game(agent.config.name, {**agent.config.game, **HERE.get(agent.config.name, {}), **asked})
-        if against is None:
-            against = ["random"] * (game.spec.seats - 1)
-        if len(against) != game.spec.seats - 1:
-            raise GameError(
-                f"--against names {len(against)} opponents, but {game.spec.name} with {game.spec.seats} seats has "
-                f"{game.spec.seats - 1}; write for example --against {','.join(['random'] * (game.spec.seats - 1))}"
-            )
+        against = _opposite(game, against)
         others = [find_player(name, game, runs_dir, team) for name in against]
         usual = GAME_HANDS.get(game.spec.name, DEFAULT_HANDS if game.spec.name in GAMES else EXTERNAL_GAMES)
         count = hands or min((min(usual, HANDS.get(name, usual)) for name in against), default=usual)
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
             task = bar.add_task(f"playing {','.join(against) or game.spec.name}", total=count)
-            anomalies: list[Mapping[str, Any]] = []
-            keep = anomalies.append
-            envs = partial(evaluation_arena, limits=agent.config.workers, log=folder.log, keep=keep)
-            scribe = Scribe()
+            scribe, anomalies = Scribe(), list[Mapping[str, Any]]()
+            envs = partial(evaluation_arena, limits=agent.config.workers, log=folder.log, keep=anomalies.append)
             result = evaluate(
                 game,
                 agent,
@@ -100,6 +92,19 @@ def evaluation(
         "game": game.settings.model_dump(),
         "record": _keep_game(folder, agent.steps, record) if record else None,
     }
+
+
+def _opposite(game: Game, against: list[str] | None) -> list[str]:
+    """Who sits in the other seats."""
+    seats = game.spec.seats - 1
+    if against is None:
+        return ["random"] * seats
+    if len(against) != seats:
+        raise GameError(
+            f"--against names {len(against)} opponents, but {game.spec.name} with {game.spec.seats} seats has "
+            f"{seats}; write for example --against {','.join(['random'] * seats)}"
+        )
+    return against
 
 
 def _told(result: Result) -> dict[str, Any]:
