@@ -11,7 +11,7 @@ import {Table} from '../src/table.js';
 import {dealt} from './agreement.js';
 import {makeRules} from './simulator.js';
 
-const BATTLES = Number(process.env.MAPLE_BATTLES ?? 4);
+const BATTLES = Number(process.env.MAPLE_BATTLES ?? 8);
 const CLOSE = 0.1; // of what the simulator deals, or of a fiftieth of the target's HP where that is more
 const GIMMICKS = numbered('gimmick');
 
@@ -28,18 +28,18 @@ const MADE = {
   },
 };
 
-/** The moves on offer with a gimmick in some battles: dealt by the simulator, and by the closed form. @param {string} format @param {string} gimmick */
-function samples(format, gimmick) {
+/** The moves on offer with a gimmick in some battles: dealt by the simulator, and by the closed form. @param {string} format @param {string} gimmick @param {number} every decisions between two samples */
+function samples(format, gimmick, every) {
   const rules = makeRules({format, seed: '31', accelerate: false}), stream = new Stream(5), found = [];
   const u8 = new Uint8Array(VIEW_BYTES), u16 = new Uint16Array(u8.buffer);
+  let count = 0;
   for (let number = 0; number < BATTLES; number++) {
     const table = new Table(rules, number, 0);
     for (table.update(); table.outcome === OUTCOME.playing; table.update()) {
-      for (let seat = 0; seat < 2; seat++) {
-        if (!table.masks[seat]) continue;
-        table.write(seat, u8, u16, 0);
+      for (let seat = 0; seat < 2; seat++) if (table.masks[seat]) table.write(seat, u8, u16, 0);
+      for (let seat = 0; seat < 2 && table.masks[0] && table.masks[1]; seat++) {
         const active = table.battle.sides[seat].activeRequest?.active?.[0];
-        if (active && gimmickOf(active) === GIMMICKS.get(gimmick)) found.push(...look(table, seat, active, gimmick));
+        if (active && gimmickOf(active) === GIMMICKS.get(gimmick) && count++ % every === 0) found.push(...look(table, seat, active, gimmick));
       }
       // The gimmick is kept, so as to be on offer for long.
       for (let seat = 0; seat < 2; seat++) {
@@ -66,13 +66,16 @@ function look(table, seat, active, gimmick) {
   return found;
 }
 
-for (const [format, gimmick] of [['gen7randombattle', 'zmove'], ['gen6randombattle', 'mega'], ['gen8randombattle', 'dynamax']]) {
+/** @type {[string, string, number, number][]} the format, its gimmick, decisions between two samples, how often it is close */
+const FLOORS = [['gen7randombattle', 'zmove', 1, 0.8], ['gen6randombattle', 'mega', 1, 0.75], ['gen8randombattle', 'dynamax', 10, 0.85]];
+
+for (const [format, gimmick, every, floor] of FLOORS) {
   test(`${format}: moves with ${gimmick} are close to what the simulator deals`, context => {
-    const found = samples(format, gimmick).filter(({real, form}) => real > 0 || form > 0);
+    const found = samples(format, gimmick, every).filter(({real, form}) => real > 0 || form > 0);
     const close = (/** @type {'plain' | 'form'} */ which) =>
       found.filter(one => Math.abs(one[which] - one.real) <= CLOSE * Math.max(one.real, 0.02)).length / found.length;
     context.diagnostic(`${found.length} moves; within a tenth: ${close('form').toFixed(3)}, without the gimmick ${close('plain').toFixed(3)}`);
-    assert.ok(found.length > 20, `${found.length}`);
-    assert.ok(close('form') > 0.8 && close('form') > close('plain'), `${close('form')}, ${close('plain')}`);
+    assert.ok(found.length > 8, `${found.length}`);
+    assert.ok(close('form') >= floor && close('form') > close('plain') + 0.2, `${close('form')}, ${close('plain')}`);
   });
 }
