@@ -13,6 +13,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from maple.adapters.parallel import BridgedParallelEnv, parallel_env
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.core.errors import ActionError, GameError
 from maple.games import make_game
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
@@ -55,7 +56,7 @@ def test_passes_the_seed_test() -> None:
 
 def test_plays_the_arenas_battles_whatever_the_number_of_processes(env: BridgedParallelEnv) -> None:
     games: dict[tuple[int, int], list[bytes]] = {}
-    with NodeArena(make_game("showdown", SHORT), 3, 3, processes=3, spare=False) as arena:
+    with NodeArena(make_game("showdown", SHORT), 3, 3, processes=3, limits=PoolLimits(spares=0)) as arena:
         finished = 0
         while finished < 2:
             step = arena.recv()

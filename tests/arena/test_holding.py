@@ -11,6 +11,7 @@ import pytest
 from maple.arena.base import HOLD, Arena
 from maple.arena.native import NativeArena
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.arena.serial import SerialArena
 from maple.arena.workers import WorkerArena
 from maple.core.errors import ActionError, MapleError
@@ -26,7 +27,7 @@ def _open(kind: str, game: Any, team: Team) -> Arena:
     if kind == "native":
         return NativeArena(game, TABLES, 3, team)
     if kind == "node":
-        return NodeArena(game, TABLES, 3, processes=1, lanes=TABLES, spare=False)
+        return NodeArena(game, TABLES, 3, processes=1, lanes=TABLES, limits=PoolLimits(spares=0))
     if kind == "workers":
         return WorkerArena(game, TABLES, 3, workers=2, spares=0)
     return SerialArena(game, TABLES, 3)
@@ -79,7 +80,7 @@ def test_tables_that_are_held_play_the_same_games_later(kind: str, name: str, te
 
 def test_a_lane_is_held_as_a_whole() -> None:
     try:
-        arena = NodeArena(make_game("showdown"), 4, 3, processes=1, lanes=1, spare=False)
+        arena = NodeArena(make_game("showdown"), 4, 3, processes=1, lanes=1, limits=PoolLimits(spares=0))
     except MapleError as error:
         pytest.skip(str(error))
     with arena:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.core.errors import ActionError, GameError
 from maple.core.step import Outcome, Step
 from maple.games import make_game
@@ -37,7 +38,7 @@ def _node() -> None:
 
 
 def arena(tables: int, processes: int, **more: Any) -> NodeArena:
-    options = {"spare": False, "timeout_s": 30.0, **more}
+    options = {"limits": PoolLimits(spares=0), **more}
     return NodeArena(make_game("showdown", SHORT), tables, SEED, processes=processes, **options)
 
 
@@ -107,16 +108,18 @@ def test_steps_are_whole(alone: dict[tuple[int, int], str]) -> None:
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_process_that_dies_or_hangs_costs_its_own_games_only(blow: signal.Signals) -> None:
-    with arena(8, 2, timeout_s=10.0) as pool:
+    with arena(8, 2, limits=PoolLimits(step_limit_s=2.0, spares=0)) as pool:
         lost: list[int] = []
         others: set[int] = set()
-        for number, step in enumerate(steps(pool, 24)):
+        for number, step in enumerate(steps(pool, 100_000)):  # the others play on until it is found out
             gone = step.ended.outcome == Outcome.LOST
             lost += step.ended.table[gone].tolist()
             assert (step.ended.figures["how"][gone] == Outcome.LOST).all()
             others |= set(step.keys.table[step.keys.game == 0].tolist()) if number > 12 else set()
             if number == 8:
                 os.kill(pool.pids[0], blow)
+            if lost and number >= 24 and not pool.replacing:
+                break
         assert sorted(lost) == [0, 1, 2, 3]
         assert others & {4, 5, 6, 7}
         assert pool.counters.lost == 4
@@ -186,7 +189,7 @@ def test_mistakes_are_told_in_a_sentence() -> None:
         with pytest.raises(ActionError, match="rows"):
             pool.send(np.zeros(1))
     with pytest.raises(GameError, match="gen9randombattle"):
-        NodeArena(make_game("showdown", {"format": "gen9randombatle"}), 2, 0, processes=1, spare=False)
+        NodeArena(make_game("showdown", {"format": "gen9randombatle"}), 2, 0, processes=1, limits=PoolLimits(spares=0))
 
 
 def test_what_the_mask_should_have_known_is_kept_with_what_repeats_it(tmp_path: Path) -> None:
@@ -248,7 +251,7 @@ def test_what_happens_to_processes_is_logged() -> None:
 )
 def test_a_user_is_told_where_the_accelerator_stays_off(options: dict[str, str], remark: str) -> None:
     noted: list[str] = []
-    with NodeArena(make_game("showdown", options), 2, 0, processes=1, spare=False, note=noted.append):
+    with NodeArena(make_game("showdown", options), 2, 0, processes=1, limits=PoolLimits(spares=0), note=noted.append):
         pass
     assert len(noted) == bool(remark)
     assert remark in "".join(noted)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from maple.bench.battle_training import bench_battle_training
+from maple.bench.peers.sb3 import Sb3Side
 from maple.bench.roofline import bench_roofline
-from maple.bench.showdown import bench_showdown
+from maple.bench.showdown import bench_showdown, bound_by
 from maple.bench.train import bench_train
 from maple.core.sources import load_config
 from maple.games import entry
@@ -97,6 +99,8 @@ def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
     assert found["node_starts"] == 1
     assert 1000 < found["bytes_per_decision"] < 2000
     assert found["not_accelerated"] == ""
+    assert found["bound_by"] == bound_by(found["efficiency"])
+    assert (bound_by(0.8), bound_by(0.3)) == ("the simulator", "the bridge")
     assert set(found["transports"]) == {
         "bridge, shared",
         "bridge, pipe",
@@ -105,6 +109,29 @@ def test_the_bench_measures_the_bridge_and_what_it_is_compared_with() -> None:
     }
     assert json.loads(json.dumps(found)) == found
     assert told
+
+
+KEYS = {"decisions_per_s", "simulator_alone", "stock", "efficiency", "node_starts", "bytes_per_decision"}
+
+
+@pytest.mark.parametrize("peer", [False, True])
+def test_the_bench_speaks_json(peer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if peer:
+        pytest.importorskip("poke_env", reason="poke-env is not installed")
+    monkeypatch.setattr("maple.bench.showdown.bench_showdown", partial(bench_showdown, warm_up_s=0.5))
+    words = ["bench", "game", "showdown", "--processes", "1", "--battles", "2", "--seconds", "2", "--json"]
+    done = maple(*words, *(["--peer", "poke-env"] if peer else []))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.keys() >= KEYS
+    assert found["simulator_alone"]["decisions_per_s"] > 0
+    assert found["stock"]["decisions_per_s"] > 0
+    low, high = found["efficiency_ci95"]
+    assert low <= found["efficiency"] <= high
+    assert ("peer" in found) == ("ratio" in found) == peer
+    if peer:
+        assert found["peer"]["decisions_per_s"] > 0
+        assert found["ratio"] > 0
 
 
 def test_a_team_that_the_validator_rejects_is_told_before_anything_starts(tmp_path: Path) -> None:
@@ -132,6 +159,18 @@ def test_training_and_its_parts_are_measured() -> None:
     assert parts["efficiency"] == pytest.approx(sum(parts["parts_us"].values()) / parts["loop_us"])
 
 
+def test_training_is_measured_beside_sb3_through_its_vecenv() -> None:
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    with Sb3Side("showdown", {"max_turns": 10}, 0, steps=64) as side:
+        assert side.name.startswith("sb3-contrib MaskablePPO, maple.sb3.VecEnv(32), n_steps 8,")
+        assert side.slice(0.1) > 0
+    for algo in ("--algo=dqn", "--set=net.core=lstm"):
+        peer = "sb3" if "dqn" in algo else "sb3-recurrent"
+        done = maple("bench", "train", "showdown", "--peer", peer, algo, "--seconds", "1")
+        assert done.returncode == 2, done.stderr
+        assert "cannot be measured on showdown" in " ".join(done.stderr.split())
+
+
 def test_the_bench_plays_on_a_server_too() -> None:
     found = bench_showdown({}, 1, 2, 1.0, 0, lambda _: None, ways=("ipc", "server"), warm_up_s=1.0)
     assert found["transports"]["bridge, server"]["decisions_per_s"] > 0
@@ -143,7 +182,8 @@ def test_an_opponent_in_the_box_plays_on_a_server() -> None:
     done = maple(*words, "--set", "game.format=gen1randombattle")
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["evaluations"]
-    assert (row["games"], row["steps"], row["game"]["format"]) == (2, 0, "gen1randombattle")
+    assert (row["games"], row["steps"], row["anomalies"]) == (2, 0, 0)
+    assert row["game"]["format"] == "gen1randombattle"
     done = maple("showdown", "play", "random", "--server", "127.0.0.1:9", "--set", "tables=4")
     assert done.returncode == 2
     assert "--set tables changes nothing here" in done.stderr

@@ -12,7 +12,7 @@ import maple
 from maple.core.errors import ConfigError, GameError
 from maple.core.presets import preset_names, preset_settings, user_presets
 from maple.core.sources import load_config
-from maple.games import GAMES, game_settings, make_game
+from maple.games import GAMES, entry, game_settings, make_game
 from maple.games.showdown.schema import REWARD_PARTS
 
 
@@ -27,6 +27,15 @@ def test_later_wins() -> None:
 @pytest.mark.parametrize("preset", preset_names())
 def test_every_preset_loads(preset: str) -> None:
     assert load_config("ofc", preset).name == "ofc"
+
+
+@pytest.mark.parametrize("preset", ["speed", "balance"])
+def test_battles_have_their_defaults_under_a_preset(preset: str) -> None:
+    config = load_config("showdown", preset, defaults=entry("showdown").defaults)
+    wanted = preset_settings(preset, "showdown")["ppo"]
+    assert {name: getattr(config.ppo, name) for name in wanted} == wanted
+    assert (config.algo, config.ppo.policy, config.tables) == ("ppo", "options", 64)
+    assert config.ppo.horizon % config.ppo.minibatch == 0
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,8 @@ def test_processes_that_play_are_foreseen() -> None:
         check_memory(many, game, free=3 * 2**30)
     assert estimate(many.model_copy(update={"actors": many.actors.model_copy(update={"count": 2})}), game).workers == 0
     battles, showdown = load_config("showdown", settings=["algo=ppo", "threads=32"]), make_game("showdown")
-    assert estimate(battles, showdown).workers == 33 * NODE
-    with pytest.raises(ConfigError, match=r"workers 7\.7 GiB.* --set threads=8 would fit"):
+    assert estimate(battles, showdown).workers == 34 * NODE
+    with pytest.raises(ConfigError, match=r"workers 8\.0 GiB.* --set threads=\d+ --set workers.spares=0 would fit"):
         check_memory(battles, showdown, free=5 * 2**30)
 
 

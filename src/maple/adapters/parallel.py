@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.core.errors import ActionError, GameError
 from maple.core.step import Outcome, Step
 from maple.games import make_game
@@ -68,7 +69,7 @@ class BridgedParallelEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
             self.close()
             self._seed = seed
         if self._arena is None:
-            self._arena = NodeArena(self._game, 1, self._seed, processes=1, spare=False)
+            self._arena = NodeArena(self._game, 1, self._seed, processes=1, limits=PoolLimits(spares=0))
             self._step = self._arena.recv()
         elif self.agents:
             self._abandon(self._arena)

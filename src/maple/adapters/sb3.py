@@ -81,7 +81,8 @@ class VecEnv(BaseVecEnv):  # type: ignore[misc]  # Stable-Baselines3 is not type
             self._workers = arena.workers if isinstance(arena, WorkerArena) else 0  # is chosen once
             return arena
         if isinstance(game, Bridged):
-            return NodeArena(game, count, seed, processes=min(cores, count), lanes=count)  # so each table can be held
+            # A lane for each table, so that each can be held; everybody waits for the last.
+            return NodeArena(game, count, seed, processes=min(cores, count), lanes=count, grace_s=float("inf"))
         return NativeArena(game, count, seed, Team(cores), owns_team=True)
 
     @property

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
 
 import numpy as np
 
+from maple.arena.base import Arena
 from maple.arena.child import FATAL
 from maple.arena.memory import SharedBlock
+from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.arena.processes import START_LIMIT_S, WorkerProcess
 from maple.arena.serial import SerialArena
 from maple.arena.trial_main import DONE, FIGURES, READY_S, STEP_S
@@ -20,6 +23,7 @@ from maple.arena.workers import Parts, WorkerArena
 from maple.core.config import WorkerConfig
 from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, GameError
+from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
 
 __all__ = ["Trial", "choose_parts", "choose_workers", "evaluation_arena", "external_arena", "try_env"]
@@ -188,12 +192,33 @@ def external_arena(
 
 
 def evaluation_arena(
-    game: ExternalGame, tables: int, seed: int, tables_per_deal: int, limits: WorkerConfig, log: Tell = lambda _: None
-) -> SerialArena | WorkerArena:
-    """Tables of an env for an evaluation, with a run's limits: by this process only where that was asked for.
+    game: Game,
+    tables: int,
+    seed: int,
+    tables_per_deal: int,
+    limits: WorkerConfig,
+    log: Tell = lambda _: None,
+    keep: Callable[[Mapping[str, Any]], None] = lambda _: None,
+) -> Arena:
+    """Tables for an evaluation of what is played elsewhere, with a run's limits; `keep` is given every anomaly.
 
-    "auto" means workers here: nothing is measured, and an env that crashes or hangs then costs games alone.
+    "auto" means workers here: nothing is measured, and an env that crashes or hangs then costs games alone. Only where
+    that was asked for does this process play envs itself.
     """
+    if not isinstance(game, ExternalGame):
+        return NodeArena(
+            game,
+            tables,
+            seed,
+            processes=available_cores(),
+            observations=False,
+            check=False,
+            tables_per_deal=tables_per_deal,
+            # Nobody stands by: most evaluations are shorter than it takes a process to be warm.
+            limits=PoolLimits(limits.step_limit_s, limits.memory_mb, limits.max_deaths, spares=0),
+            log=log,
+            keep=keep,
+        )
     alike: dict[str, Any] = {"tables_per_deal": tables_per_deal, "max_deaths": limits.max_deaths, "log": log}
     if limits.count == 0:
         return SerialArena(game, tables, seed, **alike)

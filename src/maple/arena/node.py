@@ -1,14 +1,17 @@
 """The arena for games in another program: a pool of long-lived processes that play tables in lanes.
 
 Each process has a few lanes of tables. A Step is one lane's wave, and lanes take turns in a fixed order, so that
-processes play while the trainer thinks, and which decision comes when depends on counts alone. A process that dies,
-hangs or has grown too large is replaced; only games that died with it are lost, and they are counted.
+processes play while the trainer thinks, and which decision comes when depends on counts alone. Only a process that is
+late by a quarter of a second, which means that it hangs or was just replaced, is passed over while others are ready.
+One that dies, hangs or has grown too large is replaced; only games that died with it are lost, and they are counted.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,9 @@ from numpy.typing import NDArray
 
 from maple.arena.base import HOLD, refuse_illegal
 from maple.arena.node_notes import PoolCounters, PoolNotes
-from maple.arena.node_process import NodeProcess, ProcessGoneError, RefusedError, Transport, Wave
-from maple.core.errors import ActionError, MapleError
+from maple.arena.node_pool import Gone, NodePool, PoolLimits
+from maple.arena.node_process import NodeProcess, Transport, Wave
+from maple.core.errors import ActionError, GameError, MapleError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Keys, Options, Outcome, Step
 from maple.games.bridged import Bridged
@@ -27,11 +31,10 @@ from maple.perf import spans
 __all__ = ["NodeArena"]
 
 LANES = 2  # of each process: it plays one while the trainer thinks about the other
-TIMEOUT_S = 60.0
-WARM_S = 3.0  # a spare plays so long by itself, and is then as fast as an old hand
-MEMORY_LIMIT_MIB = 1024
+MEMORY_MB = 1024  # that a process may hold, unless it is said
 RECYCLE_AFTER = 20_000  # battles of one process
-MAX_FAILURES = 5  # of a process in a row, without a single wave between them
+GRACE_S = 0.25  # how long a turn waits once somebody else is ready
+LOOK_S = 0.02
 
 
 @dataclass(slots=True)
@@ -67,10 +70,9 @@ class NodeArena:
         first_table: int = 0,
         tables_per_deal: int = 1,
         transport: Transport = "auto",
-        spare: bool = True,
-        timeout_s: float = TIMEOUT_S,
-        memory_limit_mib: int = MEMORY_LIMIT_MIB,
+        limits: PoolLimits | None = None,
         recycle_after: int = RECYCLE_AFTER,
+        grace_s: float = GRACE_S,
         log: Callable[[str], None] = lambda _: None,
         note: Callable[[str], None] = lambda _: None,
         keep: Callable[[Mapping[str, Any]], None] = lambda _: None,
@@ -86,26 +88,28 @@ class NodeArena:
         self._bridged: Bridged = game
         self._program = game.program(seed, tables_per_deal)
         self._observations, self._options, self._check = observations or check, options, check
-        pooled = self._program.pooled
-        self._transport, self._timeout_s, self._wants_spare = transport, timeout_s, spare and pooled
-        self._memory_limit, self._recycle_after = memory_limit_mib, recycle_after
-        self._processes: list[NodeProcess] = []
-        self._spare: NodeProcess | None = None
+        pooled, limits = self._program.pooled, limits or PoolLimits()
+        self._memory_mb, self._max_deaths = limits.memory_mb or MEMORY_MB, limits.max_deaths
+        self._recycle_after, self._grace_s = recycle_after, grace_s
         count = max(1, min(processes, tables)) if pooled else 1
         self._lanes = self._cut(tables, first_table, count, lanes if pooled else 1)
         self._first_table = first_table
         self._ledger = game.ledger(tables)
         self._nothing = self._close_games(np.zeros(0, self._program.ended))
-        self._block_bytes = sum(self._area(lane) for lane in self._lanes if lane.process == 0)
         self._turn = 0
+        self._late: set[int] = set()  # processes that turns do not wait for, until they answer
+        self._deaths = [0] * count  # of each process, since it last finished a game
+        self._died_at: dict[int, float] = {}
+        self.replaced_s: list[float] = []  # from each death until its tables had their next decisions
         self._current: _Lane | None = None
         self._carried: list[Ended] = []  # what ended in lanes that had no decision to go with it
-        self._mask = np.zeros((0, self.spec.actions), np.bool_)
-        self._keys = self._no_keys()
+        self._mask, self._keys = np.zeros((0, self.spec.actions), np.bool_), self._no_keys()
         self._last: Step | None = None
+        block_bytes = sum(self._area(lane) for lane in self._lanes if lane.process == 0)
+        self._pool = NodePool(self._program, block_bytes, transport, limits, self.counters, log, game.refuse)
         try:
-            self._open(processes=max(lane.process for lane in self._lanes) + 1)
-            remark = game.remark(self._processes[0].wait_ready())
+            self._open(count)
+            remark = game.remark(self._pool.processes[0].wait_ready())
             if remark:
                 note(remark)
         except BaseException:
@@ -113,20 +117,22 @@ class NodeArena:
             raise
 
     def recv(self) -> Step:
-        """The next lane's wave, encoded; every game that ended with it."""
+        """The wave of the lane whose turn it is, encoded; every game that ended with it."""
+        if self._current is not None:
+            raise ActionError("send() answers a Step before the next recv()")
+        self._look(0.0)
         while True:
-            lane = self._lanes[self._turn]
-            self._turn = (self._turn + 1) % len(self._lanes)
-            if lane.dry and not self._renew(lane.process):
-                continue
+            lane = self._next()
             if lane.held is not None:
                 return self._again(lane, lane.held)
-            wave = self._await(lane)
-            if self._processes[lane.process].retiring and len(wave.rows) == 0:
-                lane.dry = True
-                self._carried.append(self._ended(lane, wave.ended))
-                continue
-            return self._step(lane, wave)
+            process = self._pool.processes[lane.process]
+            wave = process.ahead[lane.number].pop(0)
+            self._count(lane, process, wave)
+            if not process.retiring or len(wave.rows):
+                return self._step(lane, wave)
+            self._carried.append(self._ended(lane, wave.ended))
+            lane.dry = True
+            self._renew(lane.process)
 
     def send(self, action: NDArray[Any]) -> None:
         """Answer every row of the last Step, or hold all of them."""
@@ -141,7 +147,7 @@ class NodeArena:
             return
         if self._check:
             refuse_illegal(self.spec, self._keys, self._mask, chosen)
-        self._processes[lane.process].act(lane.number, lane.wave.epoch, chosen.astype(np.int16))
+        self._pool.processes[lane.process].act(lane.number, lane.wave.epoch, chosen.astype(np.int16))
         lane.wave, self._current = None, None
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -153,20 +159,19 @@ class NodeArena:
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Begin the games after those that were under way, which are reported as lost."""
-        for process in self._processes:
-            process.close()
+        count = len(self._pool.processes)
+        self._pool.close()
         for lane in self._lanes:
             lane.games = np.asarray(state["games"])[lane.tables - self._first_table].astype(np.int64)
-        count = len(self._processes)
-        self._processes, self._turn, self._current, self._carried = [], 0, None, []
+            lane.dry = False
+        self._turn, self._current, self._carried = 0, None, []
+        self._late.clear()
         self._open(count, lost=True)
 
     def close(self) -> None:
         """End all processes."""
         with spans.span("env_close"):
-            for process in [*self._processes, *([self._spare] if self._spare else [])]:
-                process.close()
-        self._processes, self._spare = [], None
+            self._pool.close()
 
     def __enter__(self) -> NodeArena:
         return self
@@ -177,7 +182,12 @@ class NodeArena:
     @property
     def pids(self) -> list[int]:
         """Of the processes that play."""
-        return [process.popen.pid for process in self._processes]
+        return [process.popen.pid for process in self._pool.processes]
+
+    @property
+    def replacing(self) -> bool:
+        """Whether a process has died whose tables have not gone on yet."""
+        return bool(self._died_at)
 
     @property
     def anomalies(self) -> list[dict[str, Any]]:
@@ -207,75 +217,75 @@ class NodeArena:
         return len(lane.tables) * (self.spec.seats * self._program.row.itemsize + self._program.ended.itemsize)
 
     def _open(self, processes: int, lost: bool = False) -> None:
-        for _ in range(processes):
-            self._processes.append(self._start(0.0))
+        self._pool.open(processes)
         for number in range(processes):
             self._assign(number, lost)
-        if self._wants_spare and self._spare is None:
-            self._spare = self._start(WARM_S)
-
-    def _start(self, warm_s: float) -> NodeProcess:
-        self.counters.starts += 1
-        spans.count("process_starts")
-        block = self._block_bytes
-        return NodeProcess.start(self._program, block, self._transport, self._timeout_s, warm_s)
 
     def _assign(self, number: int, lost: bool) -> None:
         """Hand a process's tables to whoever plays for it now; with `lost`, their games under way are gone."""
-        process = self._processes[number]
-        said = process.wait_ready()
-        if "failed" in said:
-            raise self._bridged.refuse(said["failed"])
+        process = self._pool.processes[number]
         for lane in self._lanes:
             if lane.process != number:
                 continue
-            if lost:
+            if lost and not lane.dry:
                 self._carried.append(self._lost(lane))
                 lane.games += 1
             lane.dry, lane.wave, lane.battles, lane.refusals, lane.held = False, None, 0, 0, None
             process.assign(lane.number, lane.tables.tolist(), lane.games.tolist(), lane.at)
 
-    def _await(self, lane: _Lane) -> Wave:
-        """The lane's next wave, from whichever process it takes."""
-        for _ in range(MAX_FAILURES):
-            try:
-                process = self._processes[lane.process]
-                wave = process.wave(lane.number)
-            except RefusedError as refused:
-                raise self._bridged.refuse(refused.failure) from None
-            except ProcessGoneError as gone:
-                # Its words, not the error: a traceback would keep the process's memory and descriptors.
-                last = str(gone)
-                self._notes.log(f"Node process {lane.process} is replaced, its battles are lost: {last}")
-                self._replace(lane.process, lost=True, failed=True)
+    def _next(self) -> _Lane:
+        """The lane whose turn it is, once it is ready; one that is late is passed over while another is ready."""
+        ready_s = 0.0  # when somebody else first was
+        while True:
+            lane = self._lanes[self._turn]
+            ready = self._is_ready(lane)
+            if ready or lane.held is not None or lane.dry or (lane.process in self._late and self._anybody()):
+                self._turn = (self._turn + 1) % len(self._lanes)
+                if ready:
+                    self._late.discard(lane.process)
+                if ready or lane.held is not None:
+                    return lane
                 continue
-            self._count(lane, process, wave)
-            return wave
-        raise MapleError(f"the bridge failed {MAX_FAILURES} times in a row at table {int(lane.tables[0])}: {last}")
+            self._look(LOOK_S)
+            if self._anybody():
+                ready_s = ready_s or time.monotonic()
+                if time.monotonic() - ready_s > self._grace_s:
+                    self._late.add(lane.process)
 
-    def _replace(self, number: int, lost: bool, failed: bool = False) -> None:
-        """Put the spare, or a fresh process, in a process's place."""
-        old = self._processes[number]
-        if failed:
-            hung = old.popen.poll() is None
-            self.counters.hangs += hung
-            self.counters.crashes += not hung
-            old.popen.kill()
-        with spans.span("env_reset"):
-            old.close()
-            self._processes[number] = self._spare or self._start(0.0)
-            self._spare = None
-            self._assign(number, lost)
-            if self._wants_spare:
-                self._spare = self._start(WARM_S)
+    def _is_ready(self, lane: _Lane) -> bool:
+        return bool(self._pool.processes[lane.process].ahead.get(lane.number))
 
-    def _renew(self, number: int) -> bool:
-        """Replace a retiring process once all its lanes are dry; whether that was done."""
-        if not all(lane.dry for lane in self._lanes if lane.process == number):
-            return False
-        self.counters.recycled += 1
-        self._replace(number, lost=False)
-        return True
+    def _anybody(self) -> bool:
+        return any(self._is_ready(lane) for lane in self._lanes)
+
+    def _look(self, wait_s: float) -> None:
+        """Take in what has come, or comes within a moment; replace who is gone."""
+        for gone in self._pool.look(wait_s):
+            self._bury(gone)
+
+    def _bury(self, gone: Gone) -> None:
+        """A process is dead or as good as dead: its games are lost, the next ones begin elsewhere."""
+        number = gone.number
+        self._notes.log(f"Node process {number} is replaced, its battles are lost: {gone.words}")
+        self.counters.hangs += gone.hung
+        self.counters.crashes += not gone.hung
+        self._deaths[number] += 1
+        if self._deaths[number] > self._max_deaths:
+            raise GameError(
+                f"Node process {number} died {self._deaths[number]} times without finishing a battle: {gone.words}"
+            )
+        self._died_at.setdefault(number, time.monotonic())
+        self._pool.replace(number, kill=True)
+        if isfinite(self._grace_s):
+            self._late.add(number)  # nobody waits for its successor
+        self._assign(number, lost=True)
+
+    def _renew(self, number: int) -> None:
+        """Replace a retiring process once all its lanes are dry."""
+        if all(lane.dry for lane in self._lanes if lane.process == number):
+            self.counters.recycled += 1
+            self._pool.replace(number, kill=False)
+            self._assign(number, lost=False)
 
     def _count(self, lane: _Lane, process: NodeProcess, wave: Wave) -> None:
         counters = self.counters
@@ -284,6 +294,10 @@ class NodeArena:
         counters.bytes += wave.bytes + 2 * len(wave.rows)
         spans.count("bytes", wave.bytes + 2 * len(wave.rows))
         spans.count("messages", 2)
+        if lane.process in self._died_at:
+            self.replaced_s.append(time.monotonic() - self._died_at.pop(lane.process))
+        if wave.battles > lane.battles:
+            self._deaths[lane.process] = 0
         counters.battles += wave.battles - lane.battles
         counters.refusals += wave.refusals - lane.refusals
         lane.battles, lane.refusals = wave.battles, wave.refusals
@@ -291,9 +305,9 @@ class NodeArena:
         process.notes.clear()
         if len(wave.ended):
             counters.lost += int((wave.ended["outcome"] == Outcome.LOST).sum())
-        full = wave.memory_mib > self._memory_limit or self._played(lane.process) > self._recycle_after
-        if full and self._program.pooled and not any(each.retiring for each in self._processes):
-            played = self._played(lane.process)
+        played = self._played(lane.process)
+        full = wave.memory_mib > self._memory_mb or played > self._recycle_after
+        if full and self._program.pooled and not any(each.retiring for each in self._pool.processes):
             self._notes.log(f"Node process {lane.process} is recycled after {played} battles at {wave.memory_mib} MiB")
             process.retire()
 

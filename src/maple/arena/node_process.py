@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -22,26 +23,19 @@ from maple.core.errors import MapleError
 from maple.games.bridged import Bridged, Program
 from maple.perf.spans import IDLE, span
 
-__all__ = ["NodeProcess", "ProcessGoneError", "RefusedError", "Transport", "Wave", "shared_memory_here", "try_program"]
+__all__ = ["NodeProcess", "ProcessGoneError", "Transport", "Wave", "shared_memory_here", "try_program"]
 
 Transport = Literal["auto", "shared", "pipe"]
 _COMMAND, _ANSWER = struct.Struct("<4I"), struct.Struct("<12I")
 CONFIGURE, ASSIGN, ACT, RETIRE, STOP, PLAY = range(6)
 READY, WAVE, NOTE, FAILED, PLAYED = 0, 2, 3, 4, 5  # any other is a sign of life
 GOODBYE_S = 10.0  # battles on a busy server take a moment to be given up
-START_S = 120.0  # to load the simulator and, for a spare, to play itself warm, on a busy machine
+START_S = 120.0  # to load the simulator, on a busy machine
+CHUNK = 1 << 16  # bytes read at a time: what a pipe holds
 
 
 class ProcessGoneError(MapleError):
     """A bridge process died, hung or spoke nonsense."""
-
-
-class RefusedError(MapleError):
-    """A bridge process cannot go on, for a reason that is told to the user."""
-
-    def __init__(self, failure: Mapping[str, Any]) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
 
 
 def shared_memory_here() -> bool:
@@ -51,7 +45,7 @@ def shared_memory_here() -> bool:
 
 def try_program(game: Bridged) -> None:
     """Start the program that plays a game, and end it again: what it refuses to play is told."""
-    process = NodeProcess.start(game.program(0, 1), 0, "auto", START_S, 0.0)
+    process = NodeProcess.start(game.program(0, 1), 0, "auto")
     try:
         said = process.wait_ready()
     finally:
@@ -83,9 +77,9 @@ class _Area:
     epoch: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class NodeProcess:
-    """Started by `start`; all reads have a time limit."""
+    """Started by `start`. Answers are taken in as they come, so that nobody waits for the rest of one."""
 
     program: Program
     popen: subprocess.Popen[bytes]
@@ -93,17 +87,23 @@ class NodeProcess:
     answers: int
     block: mmap.mmap | None
     errors: Any
-    timeout_s: float
     readers: Readers = field(default_factory=open_readers)  # of the answers
     lanes: dict[int, _Area] = field(default_factory=dict)
-    ahead: dict[int, list[Wave]] = field(default_factory=dict)  # waves of other lanes than the one asked for
+    ahead: dict[int, list[Wave]] = field(default_factory=dict)  # waves that were not taken yet, by lane
     notes: list[dict[str, Any]] = field(default_factory=list)
+    counts: list[dict[str, Any]] = field(default_factory=list)  # of what it played alone
     ready: dict[str, Any] | None = None
     retiring: bool = False
+    owed: int = 0  # waves that it was asked for and has not sent
+    heard_s: float = field(default_factory=time.monotonic)  # when it last spoke, or was asked after a rest
+    _kept: bytearray = field(default_factory=bytearray)  # the beginning of an answer
 
     @staticmethod
-    def start(program: Program, block_bytes: int, transport: Transport, timeout_s: float, warm_s: float) -> NodeProcess:
-        """Start a process and tell it the rules; `wait_ready` says when it has understood."""
+    def start(program: Program, block_bytes: int, transport: Transport, warm_s: float = 0.0) -> NodeProcess:
+        """Start a process and tell it the rules; `wait_ready` says when it has understood.
+
+        Until its first command it plays by itself for `warm_s`, so as to be as fast as an old hand.
+        """
         shared = transport == "shared" or (transport == "auto" and shared_memory_here())
         errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         if shared:
@@ -133,7 +133,7 @@ class NodeProcess:
             assert popen.stdin is not None
             assert popen.stdout is not None
             commands, answers, block = popen.stdin.fileno(), popen.stdout.fileno(), None
-        process = NodeProcess(program, popen, commands, answers, block, errors, timeout_s)
+        process = NodeProcess(program, popen, commands, answers, block, errors)
         process.readers.register(answers)
         process._send(CONFIGURE, 0, 0, json.dumps({"warm": warm_s, "rules": dict(program.rules)}).encode())
         return process
@@ -141,17 +141,24 @@ class NodeProcess:
     def wait_ready(self) -> dict[str, Any]:
         """What the process says of itself once it has understood the rules; a failure comes as {"failed": …}."""
         while self.ready is None:
-            self._receive(max(START_S, self.timeout_s))
+            self._wait()
         return self.ready
+
+    def is_silent(self, limit_s: float, now: float) -> bool:
+        """Whether it owes an answer and has said nothing for so long; to start it may take longer."""
+        limit_s = limit_s if self.ready is not None else max(START_S, limit_s)
+        return (self.owed > 0 or self.ready is None) and now - self.heard_s > limit_s
 
     def assign(self, lane: int, tables: Sequence[int], games: Sequence[int], at: int) -> None:
         """Give a lane its tables and the first game of each; its first wave follows."""
         self.lanes[lane] = _Area(at, 2 * len(tables), len(tables))
         task = {"tables": [int(table) for table in tables], "games": [int(game) for game in games], "at": at}
+        self._owe()
         self._send(ASSIGN, lane, 0, json.dumps(task).encode())
 
     def act(self, lane: int, epoch: int, action: NDArray[np.int16]) -> None:
         """Answer a lane's last wave."""
+        self._owe()
         self._send(ACT, lane, epoch, action.astype("<i2").tobytes())
 
     def retire(self) -> None:
@@ -159,28 +166,23 @@ class NodeProcess:
         self.retiring = True
         self._send(RETIRE, 0, 0, b"")
 
-    def wave(self, lane: int) -> Wave:
-        """A lane's next wave."""
-        while not self.ahead.get(lane):
-            self._receive()
-            if self.ready and "failed" in self.ready:
-                raise RefusedError(self.ready["failed"])
-        return self.ahead[lane].pop(0)
-
     def play_alone(self, tables: int, seconds: float) -> None:
         """Have the process play by itself, without encoding; `played` waits for the count."""
         self._send(PLAY, 0, 0, json.dumps({"tables": tables, "seconds": seconds}).encode())
 
     def played(self) -> dict[str, Any]:
         """What play_alone() came to."""
-        kind, body = self._receive()
-        if kind != PLAYED:
-            raise ProcessGoneError(f"a bridge process answered {kind} where a count was due")
-        return body
+        while not self.counts:
+            self._wait()
+        return self.counts.pop(0)
+
+    def dismiss(self) -> None:
+        """Have it end as soon as it can; `close` waits for that."""
+        self._send(STOP, 0, 0, b"")
 
     def close(self) -> None:
         """End the process: kindly, then not."""
-        self._send(STOP, 0, 0, b"")
+        self.dismiss()
         if self.popen.stdin is None:
             os.close(self.commands)
             os.close(self.answers)
@@ -209,32 +211,47 @@ class NodeProcess:
         except BrokenPipeError:
             return  # it died; the next read finds out
 
-    def _read(self, count: int, patience_s: float) -> bytearray:
-        buffer, view = bytearray(count), 0
-        while view < count:
-            with span(IDLE):
-                ready = self.readers.ready(patience_s)
-            if not ready:
-                raise ProcessGoneError(f"a bridge process said nothing for {patience_s:g} s")
-            chunk = os.read(self.answers, count - view)
-            if not chunk:
-                code = self.popen.wait()
-                raise ProcessGoneError(f"a bridge process exited with {code}: {self.last_words() or 'no message'}")
-            buffer[view : view + len(chunk)] = chunk
-            view += len(chunk)
-        return buffer
+    def _owe(self) -> None:
+        if self.owed == 0:
+            self.heard_s = time.monotonic()
+        self.owed += 1
 
-    def _receive(self, patience_s: float | None = None) -> tuple[int, dict[str, Any]]:
-        """Take one answer and put it where it belongs."""
-        patience_s = patience_s or self.timeout_s
-        kind, length, lane, *rest = _ANSWER.unpack(self._read(_ANSWER.size, patience_s))
-        body = self._read(length, patience_s)
+    def _wait(self) -> None:
+        """Take in what comes next."""
+        with span(IDLE):
+            ready = self.readers.ready(START_S)
+        if not ready:
+            raise ProcessGoneError(f"a bridge process said nothing for {START_S:g} s")
+        self.take_in()
+
+    def take_in(self) -> None:
+        """Read what has come and put every whole answer where it belongs."""
+        chunk = os.read(self.answers, CHUNK)
+        if not chunk:
+            code = self.popen.wait()
+            raise ProcessGoneError(f"a bridge process exited with {code}: {self.last_words() or 'no message'}")
+        self.heard_s = time.monotonic()
+        kept = self._kept
+        kept += chunk
+        while len(kept) >= _ANSWER.size:
+            kind, length, lane, *rest = _ANSWER.unpack_from(kept)
+            end = _ANSWER.size + length
+            if len(kept) < end:
+                return
+            body = bytes(kept[_ANSWER.size : end])
+            del kept[:end]
+            self._file(kind, lane, rest, body)
+
+    def _file(self, kind: int, lane: int, rest: list[int], body: bytes) -> None:
         if kind == WAVE:
+            self.owed -= 1
             self.ahead.setdefault(lane, []).append(self._wave(self.lanes[lane], rest, body))
-            return kind, {}
-        content: dict[str, Any] = json.loads(bytes(body))
+            return
+        content: dict[str, Any] = json.loads(body)
         if kind == NOTE:
             self.notes.append(content)
+        elif kind == PLAYED:
+            self.counts.append(content)
         elif kind == READY:
             self._check_ready(content)
             self.ready = content
@@ -242,7 +259,6 @@ class NodeProcess:
             raise ProcessGoneError(f"a bridge process failed: {content['message']}")
         elif kind == FAILED:
             self.ready = {"failed": content}
-        return kind, content
 
     def _check_ready(self, said: Mapping[str, Any]) -> None:
         program = self.program
@@ -255,7 +271,7 @@ class NodeProcess:
                 f"the bridge encodes by schema {said['schema']}, this side reads {program.schema}; reinstall"
             )
 
-    def _wave(self, area: _Area, rest: list[int], body: bytearray) -> Wave:
+    def _wave(self, area: _Area, rest: list[int], body: bytes) -> Wave:
         epoch, count, ended_count, battles, refusals, memory, *_ = rest
         row, end = self.program.row, self.program.ended
         source: Any = body if self.block is None else self.block

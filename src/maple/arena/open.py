@@ -8,6 +8,8 @@ from typing import Any
 from maple.arena.base import Arena
 from maple.arena.native import NativeArena
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
+from maple.core.config import WorkerConfig
 from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games.bridged import Bridged
@@ -24,15 +26,15 @@ def open_arena(
     *,
     tables_per_deal: int = 1,
     variants: Sequence[tuple[Game, int]] = (),
-    spare: bool = False,
+    limits: WorkerConfig | None = None,
     log: Callable[[str], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
     keep: Callable[[Mapping[str, Any]], None] = lambda _: None,
 ) -> Arena:
     """Tables that hand out views alone.
 
-    Where games play in processes, `spare` keeps a warm one ready, `log` is told what happens to them, `note` what a
-    user should know, and `keep` is given every anomaly.
+    Where games play in processes, `limits` say when one is replaced and how many stand by, `log` is told what happens
+    to them, `note` what a user should know, and `keep` is given every anomaly.
     """
     if isinstance(game, Bridged):
         if variants:
@@ -45,7 +47,7 @@ def open_arena(
             observations=False,
             check=False,
             tables_per_deal=tables_per_deal,
-            spare=spare,
+            limits=_pool_limits(limits or WorkerConfig(spares=0)),
             log=log,
             note=note,
             keep=keep,
@@ -60,3 +62,7 @@ def open_arena(
         tables_per_deal=tables_per_deal,
         variants=variants,
     )
+
+
+def _pool_limits(limits: WorkerConfig) -> PoolLimits:
+    return PoolLimits(limits.step_limit_s, limits.memory_mb, limits.max_deaths, limits.spares)

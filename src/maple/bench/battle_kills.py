@@ -47,11 +47,11 @@ class _Rows:
 
 
 def _strike(arena: NodeArena, number: int, go_on: Callable[[], None]) -> float:
-    """Kill one of the processes; play on until it is replaced. Returns the seconds that it took."""
+    """Kill one of the processes; play on until its tables have decisions again. Returns the seconds that it took."""
     pids, crashes = arena.pids, arena.counters.crashes
     began = time.perf_counter()
     os.kill(pids[number % len(pids)], signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
-    while arena.counters.crashes == crashes:
+    while arena.counters.crashes == crashes or arena.replacing:
         go_on()
     return time.perf_counter() - began
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.arena.node_process import NodeProcess, Transport
 from maple.bench.measure import machine, ratio_interval
 from maple.games import make_game
@@ -18,11 +19,10 @@ from maple.games.bridged import Bridged
 from maple.games.showdown.runtime import find_node, node_version
 from maple.games.showdown.server import LocalServer
 
-__all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "Way", "bench_showdown"]
+__all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "Way", "bench_showdown", "bound_by"]
 
 ROUNDS = 5
 WARM_UP_S = 10.0  # the simulator's compiler needs some seconds to settle
-START_S = 120.0
 
 
 class PlayingSide(Protocol):
@@ -65,7 +65,7 @@ class BridgeSide:
                 processes=self._processes,
                 transport=_TRANSPORTS[self._way],
                 check=False,
-                spare=False,
+                limits=PoolLimits(spares=0),
             )
             stack.callback(self.arena.close)
             self._stack = stack.pop_all()
@@ -97,7 +97,7 @@ class SimulatorSide:
         self.name = "simulator alone, accelerated" if accelerate else "simulator alone, as it is"
         self._battles = battles
         program = game.program(seed, 1)
-        self._pool = [NodeProcess.start(program, 0, "auto", START_S, 0.0) for _ in range(processes)]
+        self._pool = [NodeProcess.start(program, 0, "auto") for _ in range(processes)]
         for process in self._pool:
             said = process.wait_ready()
             if "failed" in said:
@@ -142,6 +142,11 @@ def _figures(speeds: list[float]) -> dict[str, Any]:
     return {"decisions_per_s": float(np.median(speeds)), "slices": speeds}
 
 
+def bound_by(efficiency: float) -> str:
+    """What takes most of a decision's time: the simulator alone needs this share of it in the same processes."""
+    return "the simulator" if efficiency > 0.5 else "the bridge"
+
+
 def bench_showdown(
     options: dict[str, Any],
     processes: int,
@@ -184,7 +189,7 @@ def bench_showdown(
         "anomalies": counters["anomalies"],
         "processes": processes,
         "battles_a_process": battles,
-        "bound_by": "the simulator" if efficiency > 0.5 else "the bridge",
+        "bound_by": bound_by(efficiency),
         "seed": seed,
         "machine": {**machine(), "node": node_version(find_node()), "pokemon-showdown": alone.simulator},
     }

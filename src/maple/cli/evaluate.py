@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,6 +49,7 @@ def evaluation(
     from maple.core.cores import available_cores
     from maple.core.threads import Team
     from maple.games import GAMES, make_game
+    from maple.games.bridged import Bridged
     from maple.training.agent import load_agent
     from maple.training.evaluate import evaluate
 
@@ -56,20 +57,14 @@ def evaluation(
         agent, folder = load_agent(run, runs_dir, team), _folder_of(run, runs_dir)
         asked = _asked(agent, settings)
         game = make_game(agent.config.name, {**agent.config.game, **HERE.get(agent.config.name, {}), **asked})
-        if against is None:
-            against = ["random"] * (game.spec.seats - 1)
-        if len(against) != game.spec.seats - 1:
-            raise GameError(
-                f"--against names {len(against)} opponents, but {game.spec.name} with {game.spec.seats} seats has "
-                f"{game.spec.seats - 1}; write for example --against {','.join(['random'] * (game.spec.seats - 1))}"
-            )
+        against = _opposite(game, against)
         others = [find_player(name, game, runs_dir, team) for name in against]
         usual = GAME_HANDS.get(game.spec.name, DEFAULT_HANDS if game.spec.name in GAMES else EXTERNAL_GAMES)
         count = hands or min((min(usual, HANDS.get(name, usual)) for name in against), default=usual)
         with Progress(console=notes, disable=quiet or not notes.is_terminal, transient=True) as bar:
             task = bar.add_task(f"playing {','.join(against) or game.spec.name}", total=count)
-            envs = partial(evaluation_arena, limits=agent.config.workers, log=folder.log)
-            scribe = Scribe()
+            scribe, anomalies = Scribe(), list[Mapping[str, Any]]()
+            envs = partial(evaluation_arena, limits=agent.config.workers, log=folder.log, keep=anomalies.append)
             result = evaluate(
                 game,
                 agent,
@@ -84,16 +79,32 @@ def evaluation(
     if result.lost:
         where = folder.path / "run.log"
         notes.print(f"{result.lost} games were lost and others played in their stead; see {where}", soft_wrap=True)
+    if anomalies:
+        _keep_anomalies(folder, anomalies)
     record = scribe.record(game, seed, [run.name if isinstance(run, Path) else run, *against])
     return {
         "run": str(run),
         "steps": agent.steps,
         "against": against,
         **_told(result),
+        **({"anomalies": len(anomalies)} if isinstance(game, Bridged) else {}),
         "seed": seed,
         "game": game.settings.model_dump(),
         "record": _keep_game(folder, agent.steps, record) if record else None,
     }
+
+
+def _opposite(game: Game, against: list[str] | None) -> list[str]:
+    """Who sits in the other seats."""
+    seats = game.spec.seats - 1
+    if against is None:
+        return ["random"] * seats
+    if len(against) != seats:
+        raise GameError(
+            f"--against names {len(against)} opponents, but {game.spec.name} with {game.spec.seats} seats has "
+            f"{seats}; write for example --against {','.join(['random'] * seats)}"
+        )
+    return against
 
 
 def _told(result: Result) -> dict[str, Any]:
@@ -120,6 +131,15 @@ def _keep(folder: RunFolder, rows: list[dict[str, Any]]) -> None:
     """Add results to a run's own."""
     if _is_ours(folder):
         folder.extend("evaluations.jsonl", rows)
+
+
+def _keep_anomalies(folder: RunFolder, anomalies: list[Mapping[str, Any]]) -> None:
+    """Add what went wrong in battles to a run's own, and say so."""
+    where = ""
+    if _is_ours(folder):
+        folder.extend("anomalies.jsonl", anomalies)
+        where = f"; they are kept in {folder.path / 'anomalies.jsonl'}"
+    notes.print(f"{len(anomalies)} anomalies were noted{where}", soft_wrap=True)
 
 
 def _keep_game(folder: RunFolder, steps: int, record: GameRecord) -> str | None:

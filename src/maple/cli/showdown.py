@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,6 +56,36 @@ def setup(json: JsonOption = False) -> None:
         results.print(f"Node {found['node_version']} ({node}); the simulator is in {folder}", soft_wrap=True)
 
 
+@app.command("serve")
+def serve(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where to listen, on this machine alone.")] = 8000,
+) -> None:
+    """Run a Showdown server of the installed package on this machine, for agents, programs and people with a browser.
+
+    - `maple showdown serve`, and beside it `maple showdown play battles --server 127.0.0.1:8000 --as Maple`
+    """
+    from maple.games.showdown.server import LocalServer
+
+    with _stoppable(), LocalServer(port) as server:
+        notes.print(f"a Showdown server runs at http://localhost:{port} (names need no password); Ctrl-C ends it")
+        with suppress(KeyboardInterrupt):
+            server.wait()
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """SIGTERM is taken as a Ctrl-C: whoever stops it, things are left in order."""
+
+    def leave(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 @dataclass(frozen=True, slots=True)
 class _Guest:
     """Who plays on a server, and its game there."""
@@ -64,6 +94,17 @@ class _Guest:
     game: ShowdownGame
     steps: int  # that it learned from
     folder: RunFolder | None  # of its run, if it is no opponent in the box
+
+    def log(self, text: str) -> None:
+        """Told what happens to its battles."""
+        if self.folder is not None:
+            self.folder.log(text)
+
+    def keep(self, anomaly: Mapping[str, Any]) -> None:
+        """Given every anomaly of its battles."""
+        notes.print(f"an anomaly: {anomaly.get('error') or anomaly['kind']}", markup=False, soft_wrap=True)
+        if self.folder is not None:
+            self.folder.append("anomalies.jsonl", anomaly)
 
 
 def _guest(run: str, runs_dir: Path | None, server: str, name: str, battles: int, settings: list[str] | None) -> _Guest:
@@ -148,20 +189,14 @@ def play(
     def keep(anomaly: Mapping[str, Any]) -> None:
         nonlocal anomalies
         anomalies += 1
-        notes.print(f"an anomaly: {anomaly.get('error') or anomaly['kind']}", markup=False, soft_wrap=True)
-        if guest.folder is not None:
-            guest.folder.append("anomalies.jsonl", anomaly)
+        guest.keep(anomaly)
 
-    def leave(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, leave)  # whoever stops it, battles are left in order
-    try:
-        host_battles(game, guest.player, min(at_a_time, battles or at_a_time), seed or 0, opened, ended, keep)
-    except KeyboardInterrupt:
-        notes.print("leaving; battles under way are given up")
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with _stoppable():
+        try:
+            count = min(at_a_time, battles or at_a_time)
+            host_battles(game, guest.player, count, seed or 0, opened, ended, keep, guest.log)
+        except KeyboardInterrupt:
+            notes.print("leaving; battles under way are given up")
     found = {"run": run, "server": server, "name": name, "battles": len(scores), "won": scores.count(1.0)}
     found |= {"tied": scores.count(0.5), "dropped": lost, "refusals": refusals, "anomalies": anomalies}
     found["format"] = game.settings.format
@@ -224,7 +259,7 @@ def _meet(guest: _Guest, run: str, kind: str, battles: int, at_a_time: int, seed
     files = read_team_files(game.settings.team)
     if len(files) > 1:
         raise GameError(f"{run} plays {len(files)} teams, and poke-env's players take one; use maple eval for this run")
-    found: list[Any] = []
+    found, anomalies = list[Any](), 0
     (server,) = parse_servers(game.settings.servers)
     with (
         Challenger(kind, server.url, game.settings.format, files[0]["text"] if files else None, at_a_time) as other,
@@ -236,8 +271,13 @@ def _meet(guest: _Guest, run: str, kind: str, battles: int, at_a_time: int, seed
             status.update(f"playing {PLAYERS[kind]}: {len(found)} of {battles}")
             return len(found) < battles
 
+        def keep(anomaly: Mapping[str, Any]) -> None:
+            nonlocal anomalies
+            anomalies += 1
+            guest.keep(anomaly)
+
         begin = partial(other.challenge, game.name, battles)
-        host_battles(game, guest.player, min(at_a_time, battles), seed, begin, ended)
+        host_battles(game, guest.player, min(at_a_time, battles), seed, begin, ended, keep, guest.log)
     figures = np.array(found, game.spec.figures)
     score = played(figures)
     if not len(score):
@@ -251,6 +291,7 @@ def _meet(guest: _Guest, run: str, kind: str, battles: int, at_a_time: int, seed
         "ci95": list(share_interval(score, np.ones(len(score)))),
         "games": len(score),
         "lost": len(figures) - len(score),
+        "anomalies": anomalies,
         "seed": seed,
         "game": game.settings.model_dump(),
     }

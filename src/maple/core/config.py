@@ -206,17 +206,19 @@ class PracticeConfig(Section):
 
 
 class WorkerConfig(Section):
-    """Processes that play envs of the user's own."""
+    """Processes that play envs of the user's own; the limits are those of battles' Node processes too."""
 
     count: int | Literal["auto"] = Field(
         "auto", description="0 for none: the trainer plays; auto goes by measured cost"
     )
     step_limit_s: float = Field(30.0, gt=0, description="a step that takes longer means that the worker hangs")
     memory_mb: float = Field(
-        0.0, ge=0, description="a worker that holds more, with the programs of its envs, is replaced; 0 for no bound"
+        0.0,
+        ge=0,
+        description="a worker that holds more, with the programs of its envs, is replaced; 0 for no bound, in Node 1024",
     )
     max_deaths: int = Field(20, ge=1, description="of one worker or table without a finished game, which end the run")
-    spares: int = Field(2, ge=0, description="processes that stand by, their envs made, to take a dead one's place")
+    spares: int = Field(2, ge=0, description="processes that stand by, ready to take a dead one's place")
 
 
 class ActorConfig(Section):

@@ -96,7 +96,17 @@ def make_training_arena(
         for practice in config.practice
     ]
     keep = partial(RunFolder(folder).append, "anomalies.jsonl") if folder else lambda _: None
-    return open_arena(game, tables, config.seed, team, variants=variants, spare=True, log=log, note=note, keep=keep)
+    return open_arena(
+        game,
+        tables,
+        config.seed,
+        team,
+        variants=variants,
+        limits=config.workers,
+        log=log,
+        note=note,
+        keep=keep,
+    )
 
 
 def make_learner(

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from maple.arena.base import Arena
 from maple.arena.choose import evaluation_arena
 from maple.arena.native import NativeArena
-from maple.arena.open import open_arena
 from maple.core.config import WorkerConfig
 from maple.core.step import Keys, Outcome, Step
 from maple.core.threads import Team
@@ -43,7 +42,7 @@ BLOCK = 1024  # deals at a time
 FEW = 32  # the same of envs and of games in another program, where more at a time only cost memory
 
 Progressed = Callable[[int, int], None]  # is told how many games of how many have been played
-Opener = Callable[[ExternalGame, int, int, int], Arena]  # an env's tables: how many, their seed, how many share a deal
+Opener = Callable[[Game, int, int, int], Arena]  # tables in other processes: how many, seed, how many share a deal
 Watch = Callable[[Arena], Arena]  # looks on while an arena plays
 
 USUAL: Opener = partial(evaluation_arena, limits=WorkerConfig())
@@ -214,11 +213,7 @@ def _play_on(
     wanted = np.repeat(-(-(deals - np.arange(together)) // together), seats)  # games of each table
     figures, done, lost = np.zeros((rounds, tables), game.spec.figures), np.zeros(tables, np.int64), 0
     choose = _chooser(game, players, seed, team)
-    if isinstance(game, ExternalGame):
-        opened = envs(game, tables, seed, seats)
-    else:
-        opened = open_arena(game, tables, seed, team, tables_per_deal=seats)
-    with closing(watch(opened)) as arena:
+    with closing(watch(envs(game, tables, seed, seats))) as arena:
         while True:
             step = arena.recv()
             for table, how, figure in zip(step.ended.table, step.ended.outcome, step.ended.figures, strict=True):
@@ -256,8 +251,8 @@ def evaluate(
 ) -> Result:
     """Play `agent` against `others` (one for each other seat) on at least `hands` hands, all rotations counted.
 
-    `envs` opens the tables of an env of the user's own; in processes of their own, if not told otherwise. `watch` may
-    look on: player n sits at seat n of table 0.
+    `envs` opens the tables of games that are played in other processes, envs of the user's own and battles. `watch`
+    may look on: player n sits at seat n of table 0.
     """
     seats = game.spec.seats
     deals, lost = max(1, -(-hands // seats)), 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.arena.record import GameRecord, play_on_record, record_at
 from maple.core.errors import GameError
 from maple.games.contract import Game
@@ -12,7 +13,7 @@ __all__ = ["play_again", "play_recorded"]
 
 
 def _one_battle(game: Game, seed: int) -> NodeArena:
-    return NodeArena(game, 1, seed, processes=1, spare=False, check=False)
+    return NodeArena(game, 1, seed, processes=1, limits=PoolLimits(spares=0), check=False)
 
 
 def _log_of(arena: NodeArena) -> list[str]:

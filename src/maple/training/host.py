@@ -25,13 +25,15 @@ def host_battles(
     opened: Callable[[], None],
     ended: Callable[[NDArray[Any]], bool],
     keep: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Play seat 0 of every battle that `game`'s server brings, until `ended` answers False.
 
     `opened` is called once the server has taken the agent's name, `ended` with the figures of battles that are over,
-    lost ones among them, `keep` with every anomaly. Battles under way at the end, or at a Ctrl-C, are given up.
+    lost ones among them, `keep` with every anomaly, `log` with what happened to battles and processes. Battles under
+    way at the end, or at a Ctrl-C, are given up.
     """
-    with closing(NodeArena(game, at_a_time, seed, processes=1, check=False, keep=keep)) as arena:
+    with closing(NodeArena(game, at_a_time, seed, processes=1, check=False, log=log, keep=keep)) as arena:
         opened()
         while True:
             step = arena.recv()

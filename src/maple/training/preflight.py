@@ -84,7 +84,7 @@ def estimate(config: Config, game: Game) -> Need:
 def _processes(config: Config, game: Game) -> int:
     """How many processes play without deciding, with those that stand by."""
     if isinstance(game, Bridged):
-        return (config.threads or available_cores()) + 1
+        return (config.threads or available_cores()) + config.workers.spares
     if not isinstance(game, ExternalGame) or config.actors.count:
         return 0
     count = available_cores() if config.workers.count == "auto" else config.workers.count
@@ -198,16 +198,14 @@ def _fewer_actors(config: Config, game: Game, room: int) -> str | None:
 
 def _fewer_processes(config: Config, game: Game, room: int) -> str | None:
     """The most processes that fit, by halves; None where they are not what takes the room."""
-    count = _processes(config, game) - (1 if isinstance(game, Bridged) else config.workers.spares)
+    count = _processes(config, game) - config.workers.spares
     while count > 1:
         count //= 2
         workers = config.workers.model_copy(update={"count": count, "spares": 0})
         setting = f"--set threads={count}" if isinstance(game, Bridged) else f"--workers {count}"
-        changed = {"threads": count} if isinstance(game, Bridged) else {"workers": workers}
+        changed = {"workers": workers, **({"threads": count} if isinstance(game, Bridged) else {})}
         if estimate(config.model_copy(update=changed), game).total <= room:
-            return (
-                f"{setting} would fit" if isinstance(game, Bridged) else f"{setting} --set workers.spares=0 would fit"
-            )
+            return f"{setting} --set workers.spares=0 would fit"
     return None
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from maple.arena.base import Arena
 from maple.arena.blank import BlankArena
 from maple.arena.choose import evaluation_arena
-from maple.core.config import Config
+from maple.core.config import Config, WorkerConfig
 from maple.core.errors import CheckpointError, ConfigError, GameError
 from maple.core.kernel_cache import mark_compiled
 from maple.core.threads import Team
@@ -215,10 +216,17 @@ def warm_up(config: Config, opponents: Sequence[str] = ()) -> float:
         for name in {config.probe_against, *opponents}:
             player = bot_player(game, name, team)
             others = [player] * (game.spec.seats - 1)
-            evaluate(game, greedy_player(trainer.learner.policy), others, 1, 0, team, envs=BlankArena)
+            evaluate(game, greedy_player(trainer.learner.policy), others, 1, 0, team, envs=_without_envs)
     if trainer.counters.minibatches:
         mark_compiled(compiled_name(config, game))
     return time.monotonic() - started
+
+
+def _without_envs(game: Game, tables: int, seed: int, tables_per_deal: int) -> Arena:
+    """Noise where an env of the user's own would be played."""
+    if isinstance(game, ExternalGame):
+        return BlankArena(game, tables, seed, tables_per_deal)
+    return evaluation_arena(game, tables, seed, tables_per_deal, WorkerConfig())
 
 
 def compiled_name(config: Config, game: Game) -> str:
@@ -380,7 +388,8 @@ class _Session:
         agent = greedy_player(self.trainer.learner.policy)
         count = LOOK_WORKERS if limits.count == "auto" else min(limits.count, LOOK_WORKERS)
         few = limits.model_copy(update={"count": count, "spares": 0})
-        envs = partial(evaluation_arena, limits=few, log=self.run.log)
+        keep = partial(self.run.append, "anomalies.jsonl")
+        envs = partial(evaluation_arena, limits=few, log=self.run.log, keep=keep)
 
         def played(_done: int, _all: int) -> None:
             self.trainer.check_time()

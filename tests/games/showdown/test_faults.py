@@ -73,6 +73,19 @@ def test_a_server_without_battles_is_told_in_a_sentence(answer, sentence: str) -
         arena.recv()
 
 
+def test_the_least_loaded_server_for_its_capacity_comes_first() -> None:
+    began: list[int] = []
+
+    def answering(number: int):  # type: ignore[no-untyped-def]
+        return lambda server, who, whom: began.append(number)
+
+    with FakeServer(answering(0)) as wide, FakeServer(answering(1)) as narrow:
+        servers = f"{wide.place}/6,{narrow.place}/2"
+        with open_arena(servers, 5, patience_s=4.0):
+            wait_until(lambda: len(began) == 5)
+    assert sorted(began) == [0, 0, 0, 0, 1]  # one of two is half of what it takes, as three of six are
+
+
 def test_a_battle_that_stands_still_is_lost_alone(server: LocalServer) -> None:
     stuck: list[str] = []
 

@@ -10,12 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.core.errors import CheckpointError, GameError
 from maple.core.sources import load_config
 from maple.core.step import Keys, Options
 from maple.core.threads import Team
 from maple.games import entry, make_game
 from maple.games.showdown import options as described
+from maple.games.showdown import shared as around
 from maple.games.showdown.encode import ABOVE, BITS, CAP, NUMBER, ONE_HOT, mask_byte, observation_plan
 from maple.games.showdown.schema import load_schema
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
@@ -34,7 +36,7 @@ def rows() -> tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]:
     """Some decisions of random battles."""
     game = make_game("showdown", {"max_turns": 40})
     views, keys, masks = [], [], []
-    with NodeArena(game, 8, 5, processes=1, spare=False) as arena:
+    with NodeArena(game, 8, 5, processes=1, limits=PoolLimits(spares=0)) as arena:
         for _ in range(40):
             step = arena.recv()
             views.append(step.view)
@@ -52,7 +54,7 @@ def rows() -> tuple[NDArray[np.uint64], Keys, NDArray[np.bool_]]:
 def payments(rewards: dict[str, object], steps: int = 120) -> dict[tuple[int, int], list[float]]:
     """What seat 0 was paid at each of its decisions and at the end, of every finished game."""
     game, found, done = make_game("showdown", {"max_turns": 12, "rewards": rewards}), {}, {}
-    with NodeArena(game, 4, 5, processes=1, spare=False) as arena:
+    with NodeArena(game, 4, 5, processes=1, limits=PoolLimits(spares=0)) as arena:
         for _ in range(steps):
             step = arena.recv()
             for i, (table, number) in enumerate(zip(step.ended.table, step.ended.game, strict=True)):
@@ -271,7 +273,7 @@ def test_features_name_what_is_in_the_view(rows: tuple[NDArray[np.uint64], Keys,
         found = feature[0, : length[0]].tolist()
         lead = int.from_bytes(seen[groups["pokemon"].byte("species") :][:2], "little")
         active = seen[groups["pokemon"].byte("flags")] & 2
-        assert (lead if active else lead + described.ROLE) in found
+        assert (lead if active else lead + around.ROLE) in found
         if first < 4:
             move = int.from_bytes(seen[groups["move"].byte("move", first) :][:2], "little")
             assert described._MOVE + move in found

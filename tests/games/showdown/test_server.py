@@ -24,7 +24,7 @@ from tests.games.showdown.squads import HERD
 
 def open_arena(servers: str, tables: int, **options: str) -> NodeArena:
     game = make_game("showdown", {"servers": servers, **options})
-    return NodeArena(game, tables, 5, processes=2, spare=True, timeout_s=60.0)
+    return NodeArena(game, tables, 5, processes=2)
 
 
 def steps(arena: NodeArena, bot: str) -> Iterator[Step]:

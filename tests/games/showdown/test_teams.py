@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from maple.arena.node import NodeArena
+from maple.arena.node_pool import PoolLimits
 from maple.core.errors import GameError
 from maple.core.sources import load_config
 from maple.games import entry, make_game
@@ -25,7 +26,7 @@ def team(tmp_path: Path) -> Path:
 
 
 def open_arena(**options: str) -> NodeArena:
-    return NodeArena(make_game("showdown", options), 4, 3, processes=1, spare=False)
+    return NodeArena(make_game("showdown", options), 4, 3, processes=1, limits=PoolLimits(spares=0))
 
 
 def test_battles_begin_with_a_pick_of_the_lead(team: Path) -> None:
@@ -67,6 +68,12 @@ def test_a_run_learns_with_a_preview(tmp_path: Path, team: Path) -> None:
 def test_the_validators_own_words_are_told(team: Path, old: str, new: str, words: str) -> None:
     team.write_text(HERD.replace(old, new))
     with pytest.raises(GameError, match=words):
+        open_arena(format="gen9ou", team=str(team))
+
+
+def test_a_team_among_several_is_told_by_its_title(team: Path) -> None:
+    team.write_text(f"=== [gen9ou] good ===\n{HERD}\n=== [gen9ou] bad ===\n{HERD.replace('Stamina', 'Levitate')}\n")
+    with pytest.raises(GameError, match=r"'\[gen9ou\] bad' in .*herd\.txt is no team for gen9ou: Mudsdale.*Levitate"):
         open_arena(format="gen9ou", team=str(team))
 
 

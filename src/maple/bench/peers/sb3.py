@@ -1,4 +1,4 @@
-"""sb3-contrib's MaskablePPO on SubprocVecEnv over Maple's own Gymnasium env."""
+"""sb3-contrib's MaskablePPO on SubprocVecEnv over Maple's own Gymnasium env, or on its VecEnv over battles in Node."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from maple.adapters import gym_env
 from maple.bench.peers.sb3_side import NEEDED, Sb3LearningSide
 from maple.core.errors import MissingExtraError
+from maple.games import make_game
+from maple.games.bridged import Bridged
 
 __all__ = ["Sb3Policy", "Sb3Side"]
 
 ENVS, STEPS, BATCH, EPOCHS, LEARNING_RATE = 4, 2048, 256, 10, 1e-4
+BATTLES = 32  # envs of one VecEnv, for as many steps in all
 
 
 class Sb3Policy:
@@ -50,16 +53,22 @@ class Sb3Policy:
 class Sb3Side(Sb3LearningSide):
     """A MaskablePPO run that is measured in slices of whole updates: one learner, random opponents."""
 
-    name = f"sb3-contrib MaskablePPO, SubprocVecEnv({ENVS}), n_steps {STEPS}, batch {BATCH}, {EPOCHS} epochs"
-
     def __init__(self, game: str, game_options: dict[str, Any], seed: int, steps: int = STEPS) -> None:
         try:
             from sb3_contrib import MaskablePPO
             from stable_baselines3.common.vec_env import SubprocVecEnv
         except ImportError:
             raise MissingExtraError(NEEDED) from None
-        makers = [partial(gym_env, game, opponents="random", seed=seed + i, **game_options) for i in range(ENVS)]
-        env = SubprocVecEnv(makers, start_method="forkserver")
+        if isinstance(make_game(game, game_options), Bridged):
+            from maple.adapters.sb3 import VecEnv
+
+            kind, envs, steps = "maple.sb3.VecEnv", BATTLES, max(1, ENVS * steps // BATTLES)
+            env = VecEnv(game, envs=envs, seed=seed, opponents="random", **game_options)
+        else:
+            kind, envs = "SubprocVecEnv", ENVS
+            makers = [partial(gym_env, game, opponents="random", seed=seed + i, **game_options) for i in range(envs)]
+            env = SubprocVecEnv(makers, start_method="forkserver")
+        self.name = f"sb3-contrib MaskablePPO, {kind}({envs}), n_steps {steps}, batch {BATCH}, {EPOCHS} epochs"
         model = MaskablePPO(
             "MlpPolicy",
             env,
@@ -70,4 +79,4 @@ class Sb3Side(Sb3LearningSide):
             device="cpu",
             seed=seed,
         )
-        super().__init__(env, model, ENVS * steps, EPOCHS / BATCH)
+        super().__init__(env, model, envs * steps, EPOCHS / BATCH)

@@ -13,8 +13,9 @@ import torch
 from maple.adapters import gym_env
 from maple.bench.peers.sb3_side import NEEDED, Sb3LearningSide
 from maple.core.config import Config
-from maple.core.errors import MissingExtraError
-from maple.games import is_external
+from maple.core.errors import ConfigError, MissingExtraError
+from maple.games import is_external, make_game
+from maple.games.bridged import Bridged
 from maple.games.external.locate import make_env
 from maple.training.build import AUTO_TABLES
 
@@ -41,6 +42,11 @@ def unmasked_envs(config: Config, count: int) -> list[Callable[[], Any]]:
     """What makes the game's envs for an algorithm that knows no masks."""
     if is_external(config.name):
         return [partial(make_env, config.name, config.game)] * count
+    if isinstance(make_game(config.name, config.game), Bridged):
+        raise ConfigError(
+            f"Stable-Baselines3's DQN and RecurrentPPO cannot be measured on {config.name}, which is played in another "
+            "program and has masks; its MaskablePPO can: --algo ppo --peer sb3"
+        )
     return [partial(_masked_env, config, number) for number in range(count)]
 
 

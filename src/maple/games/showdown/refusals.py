@@ -33,7 +33,8 @@ def _team(failure: Mapping[str, Any]) -> str:
     problems = failure["problems"]
     more = f" (and {len(problems) - SHOWN} more)" if len(problems) > SHOWN else ""
     words = " ".join(problems[:SHOWN])
-    return f"{failure['file']} is no team for {failure['format']}: {words}{more} Mend it there"
+    which = f"{failure['title']!r} in {failure['file']}" if failure["title"] else failure["file"]
+    return f"{which} is no team for {failure['format']}: {words}{more} Mend it there"
 
 
 def _server(failure: Mapping[str, Any]) -> str:

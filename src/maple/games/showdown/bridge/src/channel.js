@@ -5,7 +5,7 @@
  * doorbell. Where there is no such block, they follow the answer through the pipe.
  */
 
-import {readSync, writeSync} from 'node:fs';
+import {read, readSync, writeSync} from 'node:fs';
 
 import {ENDED_BYTES, ROW_BYTES} from './frame.js';
 
@@ -29,16 +29,38 @@ export class Channel {
 
   /** Wait for the next command; null once the owner is gone. @returns {Command | null} */
   next() {
-    if (!this.fill(this.head)) return null;
+    return this.fill(this.head) ? this.rest() : null;
+  }
+
+  /** The same, and meanwhile do some work again and again, until it answers false. @param {() => boolean} work @returns {Promise<Command | null>} */
+  async nextDuring(work) {
+    let count = -1;
+    const arrival = this.begin().then(found => { count = found; });
+    while (count < 0 && work()) await new Promise(resolve => { setImmediate(resolve); });
+    await arrival;
+    return count > 0 && this.fill(this.head, count) ? this.rest() : null;
+  }
+
+  /** The first bytes of the next command, read by another thread. @returns {Promise<number>} */
+  begin() {
+    return new Promise((resolve, reject) => {
+      read(this.input, this.head, 0, COMMAND_BYTES, null, (error, count) => {
+        if (error) reject(error);
+        else resolve(count);
+      });
+    });
+  }
+
+  /** The command whose head was read; null where the owner went in the middle of it. @returns {Command | null} */
+  rest() {
     const [kind, lane, epoch, length] = [0, 4, 8, 12].map(at => this.head.readUInt32LE(at));
     const body = Buffer.alloc(length ?? 0);
     if (length && !this.fill(body)) return null;
     return {kind: kind ?? 0, lane: lane ?? 0, epoch: epoch ?? 0, body};
   }
 
-  /** @param {Buffer} buffer whether it was filled to its end */
-  fill(buffer) {
-    let at = 0;
+  /** Whether it was filled to its end. @param {Buffer} buffer @param {number} at where to begin */
+  fill(buffer, at = 0) {
     while (at < buffer.length) {
       const count = readSync(this.input, buffer, at, buffer.length - at, null);
       if (count === 0) return false;

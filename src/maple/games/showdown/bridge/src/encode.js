@@ -2,6 +2,7 @@
 
 import {FIRST_SWITCH, gimmickOf} from './actions.js';
 import {Fighter} from './damage.js';
+import {Gimmicks} from './gimmick.js';
 import {typeNumber} from './lexicon.js';
 import {Own} from './own.js';
 import {numbered, place} from './schema.js';
@@ -40,6 +41,7 @@ export class SeatEncoder {
   constructor(lexicon, model, tracker, seat) {
     this.lexicon = lexicon;
     this.model = model;
+    this.gimmicks = new Gimmicks(lexicon, model);
     this.tracker = tracker;
     this.mine = tracker.sides[seat];
     this.theirs = tracker.sides[seat === 0 ? 1 : 0];
@@ -291,9 +293,9 @@ export class SeatEncoder {
 
   /** @param {Request} request @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */
   writeMoves(request, u8, u16, at) {
-    const moves = request.active?.[0]?.moves, own = this.team[0], foe = this.theirs.active;
-    if (!moves || !own) return;
-    const {field} = MOVE;
+    const active = request.active?.[0], own = this.team[0], foe = this.theirs.active;
+    if (!active || !own) return;
+    const {field} = MOVE, {moves} = active;
     const fighter = foe && foe.id < TEAM ? this.foeFighters[foe.id] : null;
     for (let i = 0; i < moves.length && i < MOVES; i++) {
       const {id, pp, maxpp} = moves[i];
@@ -309,19 +311,11 @@ export class SeatEncoder {
       if (!fighter || !foe) continue;
       const effect = this.model.effectiveness(own.fighter, fighter, move);
       u8[base + field.effectiveness] = effect === 0 ? 0 : Math.max(1, Math.min(5, 3 + Math.round(Math.log2(effect))));
-      const share = this.model.share(own.fighter, fighter, move, this.tracker, this.theirs);
+      const [plain, special] = this.gimmicks.shares(own, fighter, move, active, i, this.tracker, this.theirs);
       const left = Math.max(foe.hp, 0.01);
-      u8[base + field.damage] = byte(share / left, 128);
-      u8[base + field.gimmick_damage] = byte(share * this.gimmickFactor(own, move) / left, 128);
+      u8[base + field.damage] = byte(plain / left, 128);
+      u8[base + field.gimmick_damage] = byte(special / left, 128);
     }
-  }
-
-  /** How much more a move does once its user has terastallized. @param {Own} own @param {Move} move */
-  gimmickFactor(own, move) {
-    if (this.lexicon.generation !== 9 || own.fighter.terastallized || own.tera === 0) return 1;
-    const born = move.type === own.bornFirst || move.type === own.bornSecond;
-    if (move.type !== own.tera) return 1;
-    return born ? 2 / 1.5 : 1.5;
   }
 
   /** @param {Uint8Array} u8 @param {number} at */

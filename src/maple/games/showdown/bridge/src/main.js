@@ -17,6 +17,24 @@ import {RulesError} from './teams.js';
 const MEMORY_EVERY = 64; // waves between looks at the memory in use
 const WARM_TABLES = 8;
 
+/** Play that nobody asked for, so that the compiler has seen everything before somebody does. */
+class Warming {
+  /** @param {Rules} rules @param {number} seconds */
+  constructor(rules, seconds) {
+    this.lane = new Lane(rules, [...Array(WARM_TABLES).keys()], Array(WARM_TABLES).fill(0));
+    this.stream = new Stream(1);
+    this.until = Date.now() + 1000 * seconds;
+    this.lane.advance();
+  }
+
+  /** One wave; whether it should go on. */
+  wave() {
+    this.lane.play(row => randomAction(this.lane, row, this.stream));
+    this.lane.advance();
+    return Date.now() < this.until;
+  }
+}
+
 /** The process's state: its rules and its lanes. */
 class Bridge {
   /** @param {Channel} channel @param {string} modules */
@@ -27,6 +45,8 @@ class Bridge {
     this.rules = null;
     /** @type {Map<number, {lane: Lane, at: number}>} */
     this.lanes = new Map();
+    /** @type {Warming | null} until the first command after the rules */
+    this.warming = null;
     this.waves = 0;
     this.memory = 0;
     /** @type {Table[]} battles played without an owner, to measure */
@@ -66,19 +86,14 @@ class Bridge {
       this.channel.tell(ANSWER.failed, error.content);
       return;
     }
-    if (warm > 0) this.warmUp(this.rules, warm);
     this.channel.tell(ANSWER.ready, this.rules.introduction());
+    if (warm > 0) this.warming = new Warming(this.rules, warm);
   }
 
-  /** Play until the compiler has seen everything. @param {Rules} rules @param {number} seconds */
-  warmUp(rules, seconds) {
-    const lane = new Lane(rules, [...Array(WARM_TABLES).keys()], Array(WARM_TABLES).fill(0)), stream = new Stream(1);
-    const until = Date.now() + 1000 * seconds;
-    lane.advance();
-    while (Date.now() < until) {
-      lane.play(row => randomAction(lane, row, stream));
-      lane.advance();
-    }
+  /** Play on until the next command comes. @param {Warming} warming */
+  warmUp(warming) {
+    this.warming = null;
+    return this.channel.nextDuring(() => warming.wave());
   }
 
   /** @param {number} number @param {{tables: number[], games: number[], at: number}} task */
@@ -142,16 +157,17 @@ function randomAction(lane, row, stream) {
   return pick(lane.tables[at].masks[seat], stream);
 }
 
-function main() {
+async function main() {
   const [modules, input, output, block] = process.argv.slice(2);
   const channel = new Channel(Number(input), Number(output), Number(block));
   try {
     const bridge = new Bridge(channel, modules ?? '');
-    for (let command = channel.next(); command && bridge.obey(command); command = channel.next());
+    let command = channel.next();
+    while (command && bridge.obey(command)) command = bridge.warming ? await bridge.warmUp(bridge.warming) : channel.next();
   } catch (error) {
     channel.tell(ANSWER.failed, {kind: 'crashed', message: error instanceof Error ? error.stack : String(error)});
     process.exitCode = 1;
   }
 }
 
-main();
+void main();

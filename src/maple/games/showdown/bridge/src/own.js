@@ -23,6 +23,8 @@ export class Own {
     this.condition = '';
     this.name = '';
     this.species = 0;
+    this.forme = ''; // its name in the simulator's list
+    this.item = '';
     this.bornFirst = 0;
     this.bornSecond = 0;
     this.hp = 1;
@@ -40,6 +42,7 @@ export class Own {
   update(member, lexicon) {
     const {fighter} = this;
     this.active = member.active;
+    this.item = member.item;
     if (member.details !== this.details) this.updateDetails(member, lexicon);
     if (member.condition !== this.condition) this.updateCondition(member.condition);
     const item = lexicon.item(member.item), ability = lexicon.ability(member.ability ?? member.baseAbility);
@@ -71,6 +74,7 @@ export class Own {
     this.details = member.details;
     this.name = member.ident.slice(member.ident.indexOf(': ') + 2);
     this.species = species.id;
+    this.forme = parts[0] ?? '';
     [this.bornFirst, this.bornSecond] = species.types;
     this.tera = member.teraType ? typeNumber(member.teraType) : 0;
     const level = parts.find(part => /^L\d+$/.test(part));

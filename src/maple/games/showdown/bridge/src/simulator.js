@@ -6,7 +6,7 @@ import {join} from 'node:path';
 /**
  * @typedef {{move: string, id: string, pp?: number, maxpp?: number, disabled?: boolean | string}} RequestMove
  * @typedef {{moves: RequestMove[], trapped?: boolean, maybeTrapped?: boolean, canTerastallize?: string, canDynamax?: boolean,
- *   canMegaEvo?: boolean, canUltraBurst?: boolean, canZMove?: (object | null)[]}} ActiveRequest
+ *   canMegaEvo?: boolean, canUltraBurst?: boolean, canZMove?: ({move: string} | null)[], maxMoves?: {maxMoves: {move: string}[]}}} ActiveRequest
  * @typedef {{ident: string, details: string, condition: string, active: boolean, stats: Record<string, number>, moves: string[],
  *   baseAbility: string, ability?: string, item: string, teraType?: string, terastallized?: string, reviving?: boolean}} RequestMember
  * @typedef {{wait?: boolean, update?: boolean, teamPreview?: boolean, maxChosenTeamSize?: number, forceSwitch?: boolean[], active?: ActiveRequest[],

@@ -7,6 +7,8 @@ import {BANK, DEAL, key, simulatorSeed} from './random.js';
  * @typedef {{file: string, text: string}} TeamFile
  */
 
+export const REFRESH = 512; // games of a table for which a generated team stays in the pool
+
 /** A format or a team that cannot be played; `content` says what is wrong in the parts of a sentence. */
 export class RulesError extends Error {
   /** @param {{kind: string} & Record<string, unknown>} content */
@@ -26,12 +28,23 @@ export function findFormat({Dex}, name) {
   return format;
 }
 
-/** The texts of the teams in a file: packed, one a line, or exported, each under a `===` line of its own. @param {string} text */
+/**
+ * The teams in a file: packed, one a line, or exported, each under a `===` line of its own, which names it.
+ * @param {string} text @returns {{title: string, text: string}[]} without a title where there is only one
+ */
 function split(text) {
   const lines = text.split(/\r?\n/).map(line => line.trim());
   const filled = lines.filter(line => line && !line.startsWith('==='));
-  if (filled.length && filled.every(line => line.split('|').length > 8)) return filled;
-  return lines.join('\n').split(/^===.*$/m).filter(part => part.trim());
+  if (filled.length && filled.every(line => line.split('|').length > 8)) {
+    return filled.map((line, i) => ({title: filled.length > 1 ? `team ${i + 1}` : '', text: line}));
+  }
+  const found = [{title: '', text: ''}];
+  for (const line of lines) {
+    if (line.startsWith('===')) found.push({title: line.replace(/^=+\s*|\s*=+$/g, ''), text: ''});
+    else found[found.length - 1].text += `${line}\n`;
+  }
+  const teams = found.filter(each => each.text.trim());
+  return teams.map(({title, text: own}, i) => ({title: teams.length > 1 ? title || `team ${i + 1}` : '', text: own}));
 }
 
 /**
@@ -44,11 +57,11 @@ export function readTeams({Teams, TeamValidator}, format, files) {
   const validator = files.length ? TeamValidator.get(format) : null, teams = [];
   for (const {file, text} of files) {
     const found = split(text);
-    if (!found.length) throw new RulesError({kind: 'team', format: format.id, file, problems: ['there is no Pokémon in it.']});
-    for (const each of found) {
-      const team = Teams.import(each.trim());
+    if (!found.length) throw new RulesError({kind: 'team', format: format.id, file, title: '', problems: ['there is no Pokémon in it.']});
+    for (const {title, text: own} of found) {
+      const team = Teams.import(own.trim());
       const problems = team?.length ? validator?.validateTeam(team) : ['it cannot be read as a team.'];
-      if (problems?.length) throw new RulesError({kind: 'team', format: format.id, file, problems});
+      if (problems?.length) throw new RulesError({kind: 'team', format: format.id, file, title, problems});
       teams.push(Teams.pack(team ?? []));
     }
   }
@@ -64,25 +77,26 @@ export class TeamBank {
     this.seed = seed;
     this.given = readTeams(simulator, format, files);
     this.size = this.given.length || size;
-    /** @type {Map<number, string>} */
+    /** @type {Map<number, {age: number, team: string}>} the newest of each number */
     this.made = new Map();
   }
 
   /** A seat's team, the same in every process. @param {number} deal @param {number} game @param {number} seat */
   draw(deal, game, seat) {
-    return this.team(Number(key(this.seed, [DEAL, deal, game, seat, 0, 1]) % BigInt(this.size)));
+    const number = Number(key(this.seed, [DEAL, deal, game, seat, 0, 1]) % BigInt(this.size));
+    return this.given.length ? this.given[number] : this.team(number, game);
   }
 
-  /** A team by its number; one that is generated is made when it is first wanted. @param {number} number */
-  team(number) {
-    if (this.given.length) return this.given[number];
-    let team = this.made.get(number);
-    if (team === undefined) {
-      const seed = simulatorSeed(key(this.seed, [BANK, number, 0, 0, 0, 0]));
-      const {Teams} = this.simulator;
-      team = Teams.pack(Teams.generate(this.format, {seed}));
-      this.made.set(number, team);
-    }
+  /**
+   * A generated team, made when it is first wanted. Each number stands for another team every REFRESH games, some numbers with every game,
+   * so that making them costs the same at any time. @param {number} number @param {number} game
+   */
+  team(number, game) {
+    const age = Math.floor((game + number % REFRESH) / REFRESH), known = this.made.get(number);
+    if (known?.age === age) return known.team;
+    const {Teams} = this.simulator, seed = simulatorSeed(key(this.seed, [BANK, number, age, 0, 0, 0]));
+    const team = Teams.pack(Teams.generate(this.format, {seed}));
+    if (!known || known.age < age) this.made.set(number, {age, team}); // a table that is behind does not bring back old ones
     return team;
   }
 }

@@ -14,10 +14,14 @@ import {makeRules, simulator} from './simulator.js';
 
 const EVERY = 5; // decisions between two samples
 
-/** What the simulator deals with the mean roll and no luck, in a copy of the battle. @param {any} battle @param {number} seat @param {string} id */
-function dealt(battle, seat, id) {
+/**
+ * What the simulator deals with the mean roll and no luck, in a copy of the battle.
+ * @param {any} battle @param {number} seat @param {string} id @param {(actions: any, source: any, move: any) => any} [change] what a gimmick makes of the move
+ */
+export function dealt(battle, seat, id, change = (_actions, _source, move) => move) {
   const copy = /** @type {any} */ (simulator.Battle).fromJSON(JSON.stringify(battle));
-  const source = copy.sides[seat].active[0], target = copy.sides[1 - seat].active[0], move = copy.dex.getActiveMove(id);
+  const source = copy.sides[seat].active[0], target = copy.sides[1 - seat].active[0];
+  const move = change(copy.actions, source, copy.dex.getActiveMove(id));
   copy.randomizer = (/** @type {number} */ damage) => damage * 0.925;
   copy.randomChance = () => false;
   copy.random = (/** @type {number} */ from, /** @type {number | undefined} */ to) => (to ? from + to - 1 >> 1 : from - 1); // older rolls

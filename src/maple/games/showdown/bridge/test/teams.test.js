@@ -8,7 +8,7 @@ import {pick, Stream} from '../src/random.js';
 import {numbered, place, VIEW_BYTES} from '../src/schema.js';
 import {OUTCOME} from '../src/account.js';
 import {Table} from '../src/table.js';
-import {findFormat, readTeams, RulesError} from '../src/teams.js';
+import {findFormat, readTeams, REFRESH, RulesError, TeamBank} from '../src/teams.js';
 import {makeRules, simulator} from './simulator.js';
 import {MEADOW, SHORE} from './squads.js';
 
@@ -48,6 +48,23 @@ test('exported and packed teams are the same teams, however many a file holds', 
   assert.deepEqual(packed, exported);
 });
 
+test('generated teams are refreshed by the count of games, the same in every process, and old ones are dropped', () => {
+  const random = simulator.Dex.formats.get('gen9randombattle'), size = 4;
+  const bank = () => new TeamBank(simulator, random, [], 11n, size);
+  const first = bank(), other = bank();
+  const pool = (/** @type {TeamBank} */ from, /** @type {number} */ game) => [...Array(size).keys()].map(number => from.team(number, game));
+  const young = pool(first, 0), old = pool(first, REFRESH);
+  assert.deepEqual(pool(first, 0), young);
+  for (let number = 0; number < size; number++) assert.notEqual(young[number], old[number]);
+  assert.deepEqual(pool(other, REFRESH), old, 'what a process made before does not matter');
+  assert.deepEqual(pool(other, 0), young);
+  assert.equal(first.made.size, size);
+  assert.deepEqual(pool(first, REFRESH - 1).map((team, number) => team === young[number]), [true, false, false, false], 'one after the other');
+  assert.equal(first.draw(3, 700, 1), other.draw(3, 700, 1));
+  const given = new TeamBank(simulator, ou, [{file: 'a', text: MEADOW}], 11n, size);
+  assert.equal(given.draw(0, 0, 0), given.draw(0, 10 * REFRESH, 0));
+});
+
 test('the validator speaks for itself', () => {
   const wrong = MEADOW.replace('Ability: Flash Fire', 'Ability: Levitate');
   const found = refusal(() => readTeams(simulator, ou, [{file: 'wrong.txt', text: wrong}]));
@@ -55,6 +72,10 @@ test('the validator speaks for itself', () => {
   assert.equal(found.file, 'wrong.txt');
   assert.match(found.problems.join(' '), /Arcanine/);
   assert.match(found.problems.join(' '), /Levitate/);
+  assert.equal(found.title, '');
+  const several = `=== [gen9ou] sea ===\n\n${SHORE}\n\n=== [gen9ou] land ===\n${wrong}\n`;
+  assert.equal(refusal(() => readTeams(simulator, ou, [{file: 'x', text: several}])).title, '[gen9ou] land');
+  assert.equal(refusal(() => readTeams(simulator, ou, [{file: 'x', text: `${SHORE}\n===\n${wrong}`}])).title, 'team 2');
   assert.equal(refusal(() => readTeams(simulator, ou, [{file: 'x', text: '\n \n'}])).kind, 'team');
   assert.equal(refusal(() => readTeams(simulator, ou, [])).kind, 'teamless');
   const random = simulator.Dex.formats.get('gen9randombattle');
