@@ -215,7 +215,7 @@ class WorkerConfig(Section):
     memory_mb: float = Field(
         0.0,
         ge=0,
-        description="a worker that holds more, with the programs of its envs, is replaced; 0 for no bound, in Node 1024",
+        description="a worker that holds more, its envs' programs too, is replaced; 0 for no bound, in Node 1024",
     )
     max_deaths: int = Field(20, ge=1, description="of one worker or table without a finished game, which end the run")
     spares: int = Field(2, ge=0, description="processes that stand by, ready to take a dead one's place")
