@@ -270,7 +270,7 @@ class NodeArena:
         self.counters.hangs += gone.hung
         self.counters.crashes += not gone.hung
         self._deaths[number] += 1
-        if self._deaths[number] > self._max_deaths:
+        if self._deaths[number] >= self._max_deaths:
             raise GameError(
                 f"Node process {number} died {self._deaths[number]} times without finishing a battle: {gone.words}"
             )

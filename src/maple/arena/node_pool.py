@@ -31,7 +31,7 @@ class PoolLimits:
 
     step_limit_s: float = 30.0  # a wave that takes longer means that the process hangs
     memory_mb: float = 0.0  # one that holds more is recycled between battles; 0 for a GiB
-    max_deaths: int = 20  # of one process without a finished battle, before the arena gives up
+    max_deaths: int = 20  # of one process without a finished battle, at which the arena gives up
     spares: int = 2
 
 
