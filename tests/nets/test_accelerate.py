@@ -99,7 +99,7 @@ def test_compile_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
 COMMON = ["tables=32", "net.hidden=[16, 8]", "game.fantasyland=off", "ppo.horizon=480", "ppo.minibatch=120"]
 COMMON += ["afterstate.horizon=480", "afterstate.minibatch=120", "net.core_width=8", "ppo.augment=false"]
 COMMON += ["net.attention_width=8", "net.attention_heads=2", "ppo.segment=4", "ppo.burn_in=2", "dqn.segment=4"]
-COMMON += ["dqn.burn_in=2", "dqn.warmup=0", "dqn.train_every=480", "dqn.minibatch=128", "dqn.updates_per_step=2"]
+COMMON += ["dqn.burn_in=2", "dqn.warmup=0", "dqn.train_every=960", "dqn.minibatch=128", "dqn.updates_per_step=2"]
 EVERY_LEARNER = [
     ["algo=ppo", "ppo.policy=options"],
     ["algo=ppo", "ppo.policy=index"],

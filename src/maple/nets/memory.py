@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Literal
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -61,6 +61,11 @@ def carried(memory: Memory | None, keys: Keys, state: NDArray[np.float32]) -> It
         memory.keep(keys, after)
 
 
+def _in_plain_floats(device: torch.device) -> AbstractContextManager[Any]:
+    """Keep a recurrent layer out of 16 bits on a CPU: torch has none there for LSTMs on many of them, and raises."""
+    return torch.autocast("cpu", enabled=False) if device.type == "cpu" else nullcontext()
+
+
 class Core(nn.Module):
     """An LSTM or a GRU over a seat's decisions. Its state is one row: an LSTM's output, then its cell."""
 
@@ -76,7 +81,8 @@ class Core(nn.Module):
 
     def forward(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """From x (T, n, inputs) and the state (n, S) before: the outputs (T, n, width) and the state after."""
-        out, last = self.layer(x, self._split(state))
+        with _in_plain_floats(x.device):
+            out, last = self.layer(x.float(), self._split(state))
         return out, self._joined(last)
 
     def advance(self, x: Tensor, state: Tensor, length: NDArray[np.int64]) -> Tensor:
@@ -84,9 +90,10 @@ class Core(nn.Module):
         some = torch.from_numpy(np.flatnonzero(length > 0)).to(x.device)
         if not len(some):
             return state
-        packed = pack_padded_sequence(x[:, some], torch.from_numpy(length[length > 0]), enforce_sorted=False)
-        _, last = self.layer(packed, self._split(state[some]))
-        return state.index_copy(0, some, self._joined(last))
+        packed = pack_padded_sequence(x[:, some].float(), torch.from_numpy(length[length > 0]), enforce_sorted=False)
+        with _in_plain_floats(x.device):
+            _, last = self.layer(packed, self._split(state[some]))
+        return state.index_copy(0, some, self._joined(last).float())
 
     def _split(self, state: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         if not self.is_lstm:
