@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -119,6 +120,7 @@ def test_the_bench_speaks_json(peer: bool, monkeypatch: pytest.MonkeyPatch) -> N
     if peer:
         pytest.importorskip("poke_env", reason="poke-env is not installed")
     monkeypatch.setattr("maple.bench.showdown.bench_showdown", partial(bench_showdown, warm_up_s=0.5))
+    monkeypatch.setattr("maple.cli.bench.machine_lock", lambda _: nullcontext())  # nothing here is a figure
     words = ["bench", "game", "showdown", "--processes", "1", "--battles", "2", "--seconds", "2", "--json"]
     done = maple(*words, *(["--peer", "poke-env"] if peer else []))
     assert done.returncode == 0, done.stderr

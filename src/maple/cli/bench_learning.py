@@ -62,6 +62,10 @@ def train(
     same = SAME_DQN if algo == "dqn" and peer == "sb3" else []
     lines = [*chosen.get("settings", []), *same, *(settings or [])]
     config = bench_config(game, preset or chosen.get("preset"), lines, algo, seed)
+    if peer == "sb3-recurrent" or (peer == "sb3" and config.algo == "dqn"):
+        from maple.bench.peers.sb3_dqn import refuse_bridged
+
+        refuse_bridged(config)
     compile_kernels(config)
     make_peer: Callable[[], AbstractContextManager[Any]] | None = None
     if peer == "sb3-recurrent":
