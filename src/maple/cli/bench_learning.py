@@ -61,6 +61,10 @@ def train(
         raise ConfigError(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
     chosen = RECIPES[recipe] if recipe else {}
     config = _train_config(game, preset or chosen.get("preset"), chosen.get("settings", []), settings, algo, seed, peer)
+    if peer == "sb3-recurrent" or (peer == "sb3" and config.algo == "dqn"):
+        from maple.bench.peers.sb3_dqn import refuse_bridged
+
+        refuse_bridged(config)
     compile_kernels(config)
     make_peer: Callable[[], AbstractContextManager[Any]] | None = None
     if peer == "sb3-recurrent":

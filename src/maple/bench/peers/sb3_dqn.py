@@ -19,7 +19,7 @@ from maple.games.bridged import Bridged
 from maple.games.external.locate import make_env
 from maple.training.build import AUTO_TABLES
 
-__all__ = ["Sb3DqnSide", "unmasked_envs"]
+__all__ = ["Sb3DqnSide", "refuse_bridged", "unmasked_envs"]
 
 ENVS = 4
 SLICE = 256  # steps between two looks at the clock
@@ -42,12 +42,16 @@ def unmasked_envs(config: Config, count: int) -> list[Callable[[], Any]]:
     """What makes the game's envs for an algorithm that knows no masks."""
     if is_external(config.name):
         return [partial(make_env, config.name, config.game)] * count
-    if isinstance(make_game(config.name, config.game), Bridged):
+    return [partial(_masked_env, config, number) for number in range(count)]
+
+
+def refuse_bridged(config: Config) -> None:
+    """Say so where a game is played in another program: only MaskablePPO can be measured on its masks."""
+    if not is_external(config.name) and isinstance(make_game(config.name, config.game), Bridged):
         raise ConfigError(
             f"Stable-Baselines3's DQN and RecurrentPPO cannot be measured on {config.name}, which is played in another "
             "program and has masks; its MaskablePPO can: --algo ppo --peer sb3"
         )
-    return [partial(_masked_env, config, number) for number in range(count)]
 
 
 class Sb3DqnSide(Sb3LearningSide):
