@@ -63,7 +63,7 @@ def test_the_profile_is_written_at_checkpoints_and_when_the_run_fails(
         raise GameError("the game is over")
 
     monkeypatch.setattr(Trainer, "round", fails_later)
-    monkeypatch.setattr("maple.training.session.warm_up", lambda *_: 0.0)
+    monkeypatch.setattr("maple.training.warming.warm_up", lambda *_: 0.0)
     done = _train(tmp_path, "--steps", "4000", "--set", "checkpoint_every_s=0.001")
     assert done.returncode == 2, done.stderr
     assert "the game is over" in done.stderr

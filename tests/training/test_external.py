@@ -20,7 +20,8 @@ from maple.games import entry, make_game
 from maple.runs.store import RunFolder
 from maple.training.build import build_trainer
 from maple.training.evaluate import bot_player, evaluate
-from maple.training.session import train_run, warm_up
+from maple.training.session import train_run
+from maple.training.warming import warm_up
 
 WALK = "tests.games.external.envs:Walk"
 NIM = "tests.games.external.envs:Nim"

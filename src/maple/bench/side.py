@@ -46,7 +46,7 @@ class _Side:
 
     def warm(self, config: dict[str, Any]) -> dict[str, Any]:
         """Load every kernel, so that no slice pays for it."""
-        from maple.training.session import warm_up
+        from maple.training.warming import warm_up
 
         return {"seconds": warm_up(Config.model_validate(config))}
 

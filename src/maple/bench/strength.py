@@ -18,7 +18,7 @@ from maple.games import make_game
 from maple.training.build import build_trainer
 from maple.training.evaluate import bot_player, evaluate, greedy_player
 from maple.training.loop import Update
-from maple.training.session import warm_up
+from maple.training.warming import warm_up
 
 __all__ = ["bench_strength"]
 

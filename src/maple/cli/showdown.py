@@ -145,7 +145,7 @@ def _compile(agent: Agent) -> None:
     """Have the agent's kernels ready: nobody should wait for its first move while they are compiled."""
     from maple.cli.sitting import compile_kernels
     from maple.core.kernel_cache import is_compiled
-    from maple.training.session import compiled_name
+    from maple.training.warming import compiled_name
 
     if not is_compiled(compiled_name(agent.config, agent.game)):
         compile_kernels(agent.config.model_copy(update={"game": {**agent.config.game, "servers": ""}}))

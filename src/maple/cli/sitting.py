@@ -42,7 +42,7 @@ class Company:
 
 def compile_kernels(config: Config, opponents: tuple[str, ...] = ()) -> float:
     """Have every kernel ready before the clock starts; says so where that takes a while."""
-    from maple.training.session import compiled_name, warm_up
+    from maple.training.warming import compiled_name, warm_up
 
     if is_compiled(compiled_name(config, make_game(config.name, config.game))):
         return warm_up(config, opponents)
