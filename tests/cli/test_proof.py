@@ -97,6 +97,7 @@ def test_compare_tells_its_verdict_by_exit_code_and_words(
 
     monkeypatch.setattr("maple.bench.compare.compare", measured)
     monkeypatch.setattr("maple.bench.compare.two_sides", nullcontext)
+    monkeypatch.setattr("maple.bench.measure.machine_lock", nullcontext)  # nothing is measured here
     monkeypatch.setattr("maple.cli.compare.compile_kernels", lambda *_: 0.0)
     asked = maple("compare", "default", "speed", "--json")
     assert asked.returncode == code, asked.stderr
