@@ -18,6 +18,7 @@ from maple.core.config import Config
 from maple.core.errors import CheckpointError, ConfigError, GameError
 from maple.core.threads import Team
 from maple.games import make_game
+from maple.games.contract import Game
 from maple.games.settled import files_of_run, settled
 from maple.learn.replay import Replay
 from maple.perf.spans import span
@@ -117,13 +118,9 @@ def train_run(
     `note` what was chosen for the run. Once `hurry` answers True, as it may while `tell` answers False, the play under
     way is left at once, and the progress is that of the last checkpoint. `held`: the caller has the run's lock.
     """
-    if config.steps is None and config.minutes is None:
-        raise ConfigError("a run needs an end: give it --steps or --minutes")
-    config = settled(config)
-    game = make_game(config.name, config.game)
-    if config.log.rewards and "parts" not in (game.spec.figures.names or ()):
-        raise ConfigError(f"log.rewards: the reward of {config.name} is not made of parts; leave it out")
-    check_memory(config, game)
+    with span("build"):
+        config = settled(config)
+        game = _checked_game(config)
     with nullcontext() if held else run.locked():
         with span("build"):
             config, checkpoint = resume_point(config, run, warn)
@@ -131,9 +128,8 @@ def train_run(
             OwnFiles(run.path).keep(files_of_run(config))
             run.write_json("config.json", config.model_dump())
             run.write_json("machine.json", describe_machine() | {"seed": config.seed})
-        threads = config.threads or 1
-        torch.set_num_threads(1)
-        with Team(threads) as team:
+            torch.set_num_threads(1)
+        with Team(config.threads or 1) as team:
             with span("build"):
                 rivals = checkpoint_rivals(checkpoint.state) if checkpoint is not None else None
                 trainer = build_trainer(config, game, team, run.log, run.path, warn, rivals, note)
@@ -146,6 +142,17 @@ def train_run(
                     recorder = _recorder(config, run, trainer, warn)
                 with closing(recorder):
                     return _Session(config, run, trainer, tell, saved, recorder, warn).go(hurry)
+
+
+def _checked_game(config: Config) -> Game:
+    """The game of a run that can begin, as far as its settings tell."""
+    if config.steps is None and config.minutes is None:
+        raise ConfigError("a run needs an end: give it --steps or --minutes")
+    game = make_game(config.name, config.game)
+    if config.log.rewards and "parts" not in (game.spec.figures.names or ()):
+        raise ConfigError(f"log.rewards: the reward of {config.name} is not made of parts; leave it out")
+    check_memory(config, game)
+    return game
 
 
 def _restore(trainer: Trainer, checkpoint: Checkpoint, warn: Callable[[str], None]) -> None:
