@@ -110,11 +110,8 @@ def train(
     with Interruptions() as interruptions:
         flags: dict[str, Any] = {"steps": steps, "minutes": minutes, "seed": seed, "algo": algo, "opponents": opponents}
         flags |= {"evaluate": evaluate, "workers": worker_flag(workers), "storage": storage}
-        flags |= {
-            "profile": profile_name or profile or None,
-            "perf_every": perf_every,
-            "price_per_hour": price_per_hour,
-        }
+        profiled = profile_name or profile or None
+        flags |= {"profile": profiled, "perf_every": perf_every, "price_per_hour": price_per_hour}
         settings = _with_format(game, settings, battle_format)
         asked = settings_asked_for(game, run, preset, config_file, settings, flags)
         config, base = asked.found.config, runs_dir or default_runs_dir()
