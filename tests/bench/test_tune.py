@@ -91,6 +91,24 @@ def test_a_noisy_machine_misleads_few_races(speed: Surface) -> None:
     assert np.mean(found) >= 0.975 * best
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_run_has_anyway_stays_unless_another_is_faster(seed: int) -> None:
+    space = Space(2)
+
+    def won(speed: Surface, untuned: Setting, noise: float) -> Setting:
+        machine = _Machine(speed, seed, noise)
+        return race(machine, space.start(), space.grid(), machine.left, _silent, untuned=untuned)[0].setting
+
+    def level(setting: Setting) -> float:
+        return 1e5 if setting.threads == 2 else 6e4
+
+    assert won(level, Setting(2, 1024), noise=0.0) == Setting(2, 1024)  # nobody is faster
+    assert won(level, Setting(2, 1000), noise=0.0) == Setting(2, 1000)  # also where the grid does not have it
+    assert won(_saturating(1024.0, 2.0), Setting(2, 1024), noise=0.05) == Setting(2, 1024)
+    assert won(_saturating(12000.0, 2.0), Setting(2, 1024), noise=0.05).tables >= 4096
+    assert won(level, Setting(1, 1024), noise=0.05).threads == 2
+
+
 def test_the_clear_winner_ends_the_race_early() -> None:
     slices = 0
 

@@ -34,6 +34,8 @@ __all__ = ["Setting", "Slices", "Space", "Tried", "bench_tuner", "race", "tune",
 
 EAGER = 2.0  # standard deviations above what is expected: who promises that much is measured
 SURE = 3.0  # standard deviations: whoever is so far behind the leader drops out
+WORTH = 1.0  # standard deviations that the leader has to be ahead of what a run has anyway, to be taken instead
+DUEL = 0.25  # share of the budget at the end for these two alone
 CLEAR = 0.05  # so much faster than all others, and surely: the race is over before its time is up
 FEW_SLICES = 3  # one may have been disturbed: with fewer nobody drops out, or leads whose rivals have them
 SLICES = 120  # that a budget should have room for
@@ -163,8 +165,9 @@ Measure = Callable[[Setting], float]
 class _Race:
     """Who is in it, what is known of them, and whose turn it is."""
 
-    def __init__(self, start: Sequence[Setting], grid: Sequence[Setting]) -> None:
+    def __init__(self, start: Sequence[Setting], grid: Sequence[Setting], untuned: Setting | None) -> None:
         self.rows = [Tried(setting) for setting in dict.fromkeys([*start, *grid])]
+        self._untuned = next((n for n, row in enumerate(self.rows) if row.setting == untuned), None)
         self._surface = Surface(np.array([row.setting.place for row in self.rows]))
         self._mean = self._doubt = np.zeros(len(self.rows))  # of all, and of their differences to the leader
         self._last = self._leader = 0
@@ -199,14 +202,25 @@ class _Race:
         """Who is fastest as far as is known, of those that were measured often enough if there are any."""
         return self.rows[self._leader]
 
-    def next(self) -> int | None:
-        """Who might be fastest, in turns with the leader; nobody once all others are surely slower."""
+    def winner(self) -> Tried:
+        """The leader, unless what a run has anyway may well be as fast."""
+        own = self._untuned
+        if own is None or not self.rows[own].racing or not self.rows[own].speeds:
+            return self.leader
+        ahead = self._mean[self._leader] - self._mean[own]
+        return self.rows[own] if ahead <= WORTH * self._doubt[own] else self.leader
+
+    def next(self, left: float) -> int | None:
+        """Who might be fastest, in turns with the leader, and in the end what a run has anyway; nobody once all others
+        are surely slower."""
         racing = np.array([row.racing for row in self.rows])
         racing[self._leader] = False
         ahead = self._mean - self._mean[self._leader]
         if (ahead[racing] + SURE * self._doubt[racing] < -CLEAR).all():
             return self._leader if len(self.leader.speeds) < FEW_SLICES else None
         rival = int(np.argmax(np.where(racing, ahead + EAGER * self._doubt, -np.inf)))
+        if left < DUEL and self._untuned is not None and racing[self._untuned]:
+            rival = self._untuned
         return rival if self._last == self._leader else self._leader
 
 
@@ -217,13 +231,16 @@ def race(
     left: Callable[[], float],
     tell: Callable[[list[Tried]], None],
     drop: Callable[[Setting], None] = lambda _: None,
+    untuned: Setting | None = None,
 ) -> list[Tried]:
     """Measure `start`, then what promises most of `grid`, until `left()`, a share of the budget that falls from 1 to 0,
     is used up or the winner is clear; the best comes first.
 
-    `drop` is told of what falls behind, which never comes back.
+    `drop` is told of what falls behind, which never comes back. `untuned` is what a run has anyway: it is measured from
+    the start, and stays unless another is faster as far as can be told, so that tuning never makes a run slower.
     """
-    found = _Race(start, grid)
+    start = list(dict.fromkeys([*start, *([untuned] if untuned else [])]))
+    found = _Race(start, grid, untuned)
     there = list(range(len(start)))
     beginning = [*there, *reversed(there)]  # there and back, so that who comes first has no advantage
     turn: int | None = beginning.pop(0)
@@ -235,11 +252,11 @@ def race(
             continue
         for setting in found.judge():
             drop(setting)
-        turn = found.next()
+        turn = found.next(left())
     found.judge()
-    leader = found.leader
+    winner = found.winner()
     rows = sorted(found.tried, key=lambda row: -row.level)
-    return [leader, *(row for row in rows if row is not leader)]
+    return [winner, *(row for row in rows if row is not winner)]
 
 
 class Slices:
@@ -304,6 +321,7 @@ def tune(
             lambda: 1 - (clock() - began) / seconds,
             tell,
             measure.drop,
+            space.of_preset(config),
         )
     finally:
         measure.close()
@@ -336,6 +354,7 @@ def bench_tuner(config: Config, seconds: float) -> dict[str, Any]:
     return {
         "game": config.name,
         "tuned": found.within(config),
+        "preset": untuned.within(config),
         "best_of_grid": best.within(config),
         "settings_in_grid": len(grid),
         "pairs": pairs,
