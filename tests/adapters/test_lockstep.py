@@ -15,7 +15,7 @@ from sb3_contrib.common.maskable.utils import is_masking_supported
 
 import maple.sb3
 from maple.adapters import gym_env
-from maple.arena.host import env_seed
+from maple.arena.seeds import env_seed
 from maple.core.errors import ActionError, GameError, MapleError
 from tests.games.external.envs import Walk
 

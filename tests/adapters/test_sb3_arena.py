@@ -20,7 +20,7 @@ from stable_baselines3 import DQN
 
 import maple.sb3
 from maple.adapters import gym_env
-from maple.arena.host import env_seed
+from maple.arena.seeds import env_seed
 from maple.core.errors import CheckpointError, ConfigError
 from maple.games import make_game
 from tests.games.external.envs import Walk

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from math import inf
 from pathlib import Path
@@ -155,6 +156,38 @@ def test_killed_workers_are_replaced_while_others_play_on(parts: Parts) -> None:
     assert sum("died by SIGKILL" in line for line in log) == 2
 
 
+def _next_tables(arena: WorkerArena) -> set[int]:
+    """Answer one Step; returns whose it was."""
+    step = arena.recv()
+    arena.send(step.mask.argmax(axis=1))
+    return set(step.keys.table.tolist())
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_whoever_is_ready_is_answered_unless_turns_are_wanted(in_turn: bool) -> None:
+    """A worker on a slow core, here one that stands still for a moment, holds up nobody, or everybody."""
+    first, second = {0, 1}, {2, 3}
+    with WorkerArena(
+        external("Walk"), 4, seed=0, workers=2, parts="workers", spares=0, grace_s=inf, in_turn=in_turn
+    ) as arena:
+        while _next_tables(arena) != second:  # both have begun
+            pass
+        slow = arena.pids[0]
+        os.kill(slow, signal.SIGSTOP)
+        try:
+            if in_turn:
+                threading.Timer(0.2, os.kill, (slow, signal.SIGCONT)).start()
+            found = [_next_tables(arena) for _ in range(20)]
+        finally:
+            os.kill(slow, signal.SIGCONT)
+        if in_turn:
+            assert found == 10 * [first, second]
+        else:
+            assert found.count(second) >= 19  # the other's answer to the last command may have been there already
+            while _next_tables(arena) != first:  # it comes back as soon as it is ready
+                pass
+
+
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_to_the_whole_group_are_the_parents_to_answer(blow: signal.Signals) -> None:
     """A scheduler that takes the machine away tells every process; the run still has an update to end and to save."""
@@ -264,7 +297,8 @@ def test_the_split_follows_from_what_a_step_costs() -> None:
     assert choose_parts(1e-6, tables=32, workers=2, cores=2) == "workers"
     assert choose_parts(1e-6, tables=32, workers=8, cores=8) == "whole"
     assert choose_parts(1e-6, tables=32, workers=1, cores=1) == "whole"
-    assert choose_parts(1e-3, tables=32, workers=2, cores=2) == "halves"
+    assert choose_parts(1e-3, tables=32, workers=2, cores=2) == "workers"
+    assert choose_parts(2e-3, tables=32, workers=8, cores=8) == "halves"
     assert choose_parts(1e-6, tables=32, workers=2, cores=8) == "halves"
     trial = try_env(external("Walk"))
     assert 0 < trial.step_s < inf

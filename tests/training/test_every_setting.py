@@ -171,7 +171,7 @@ SHOWN_BY = {
     "torch.compile": "test_compile_falls_back_and_says_why",
     "torch.pin_memory": "test_what_needs_a_gpu_says_so_once",
     **dict.fromkeys(
-        [f"workers.{name}" for name in ("count", "step_limit_s", "memory_mb", "max_deaths", "spares")],
+        [f"workers.{name}" for name in ("count", "step_limit_s", "memory_mb", "max_deaths", "spares", "in_turn")],
         "test_processes_and_threads_are_told_their_limits",
     ),
     "actors.count": "test_actors_without_lag_train_the_same_network_bit_for_bit",
@@ -227,6 +227,7 @@ class _ReachedError(Exception):
         ("workers.memory_mb", 345.0, "maple.training.build.external_arena"),
         ("workers.max_deaths", 35, "maple.training.build.external_arena"),
         ("workers.spares", 7, "maple.training.build.external_arena"),
+        ("workers.in_turn", True, "maple.training.build.external_arena"),
     ],
 )
 def test_processes_and_threads_are_told_their_limits(

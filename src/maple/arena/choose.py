@@ -91,12 +91,13 @@ def choose_parts(cost_s: float, tables: int, workers: int, cores: int) -> Parts:
     """How tables are split: by halves of all workers' tables, or where cores are short by worker.
 
     While the trainer thinks about one worker's rows it has that worker's core; in halves it would be one process too
-    many. With many workers such parts would be small, and long steps leave time enough for everybody.
+    many, and each half would wait for whichever core is slowest. With many workers such parts would be small, and long
+    steps leave time enough for everybody.
     """
     crowded, part_s = workers >= cores, cost_s * tables / (2 * workers)
-    if crowded and part_s < LONG_S:
-        return "workers" if 1 < workers <= FEW_WORKERS else "whole"
-    return "halves"
+    if crowded and 1 < workers <= FEW_WORKERS:
+        return "workers"
+    return "whole" if crowded and part_s < LONG_S else "halves"
 
 
 def _play(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: float) -> float:

@@ -55,7 +55,7 @@ class WorkerProcess:
             pass_fds=block.descriptors,
             env=own | dict.fromkeys(SINGLE_THREADED, "1"),
             bufsize=0,
-            start_new_session=True,  # a group of its own, which can be ended with all that its envs have started
+            process_group=0,  # its own, which can be ended with all that its envs have started
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Range", "together"]
+__all__ = ["Range", "finite", "together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,38 @@ class Range:
     rows: NDArray[Any]
     mask_rows: NDArray[np.bool_] | None
 
+    def write(self, seen: Sequence[Any], masks: Sequence[Any]) -> bool:
+        """Write all rows at once, a third of what it costs one by one; False where something is not as it should be.
+
+        Raises whatever comes of rows that do not fit.
+        """
+        self.rows[:] = rows = together(seen, self.rows)
+        if rows.dtype.kind == "f" and not isfinite(np.vdot(rows, rows)):
+            return False
+        if self.mask_rows is None:
+            return True
+        self.mask_rows[:] = open_ = together(masks, self.mask_rows)
+        if bytes(open_.shape[1]) not in open_.tobytes():
+            return True  # no row can be all zeros
+        return 0 not in np.logical_or.reduce(open_, axis=1).tobytes()
+
 
 def together(rows: Sequence[Any], like: NDArray[Any]) -> NDArray[Any]:
     """Arrays as the rows of one, which has the type and width of `like`; raises where one of them has not."""
-    dtype = like.dtype
+    dtype, width = like.dtype, like.shape[1]
     for row in rows:
-        if row.dtype is not dtype:
-            return np.array(rows, dtype)  # a number of another type is one all the same
-    return np.frombuffer(b"".join(rows), dtype).reshape(len(rows), like.shape[1])
+        if row.dtype is not dtype or len(row) != width:
+            found = np.array(rows, dtype)  # a number of another type is one all the same
+            if found.shape[1:] != (width,):
+                raise ValueError(f"rows of shape {found.shape[1:]} where {(width,)} was declared")
+            return found
+    return np.frombuffer(b"".join(rows), dtype).reshape(len(rows), width)
+
+
+def finite(rewards: Sequence[Any]) -> NDArray[np.float64] | None:
+    """Rewards as an array; None where one of them is no number, or none that is finite."""
+    try:
+        earned = np.array(rewards, np.float64)
+        return earned if earned.ndim == 1 and isfinite(sum(rewards)) else None
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from math import isfinite
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from maple.arena.board import AT, COMMANDS, DONE, LINE, PLAYED, Board, Ledger
 from maple.arena.child import FATAL
-from maple.arena.host import env_seed
 from maple.arena.memory import SharedBlock
 from maple.arena.patience import Patience, let_others_run
 from maple.arena.processes import Keeper, Watch, WorkerProcess
 from maple.arena.readers import open_readers
+from maple.arena.seeds import env_seed
 from maple.arena.worker_main import ENDED
 from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
@@ -39,6 +39,7 @@ __all__ = ["Parts", "WorkerArena"]
 # One part, two that are each split among all workers, or one for each worker.
 Parts = Literal["whole", "halves", "workers"]
 
+LOOK_S = 0.005  # between two looks for workers that have died, while the others are always ready
 GRACE_S = 0.25  # how long a Step waits for the last workers once the first is ready
 
 
@@ -60,6 +61,7 @@ class WorkerArena:
         memory_mb: float = 0.0,
         max_deaths: int = 20,
         grace_s: float = GRACE_S,
+        in_turn: bool = False,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         if workers > tables:
@@ -89,7 +91,8 @@ class WorkerArena:
         self._ticket = [[0] * workers for _ in self._crew]  # the number of the last command for a part
         self._any_ended = [False] * len(self._crew)
         self._late: set[int] = set()  # whom Steps do not wait for, until they answer
-        self._turn, self._begun = 0, False
+        self._turn, self._begun, self._in_turn = 0, False, in_turn
+        self._look_at = 0.0
         self._readers = open_readers()
         self._at_descriptor: dict[int, int] = {}
         self._deaths = np.zeros(workers, np.int64)
@@ -138,9 +141,7 @@ class WorkerArena:
         """The waiting decisions of the part whose turn it is, and every game that ended there."""
         if not self._begun:
             self._begin()
-        while self._pending[self._turn] and not self._await(self._turn):
-            self._turn = (self._turn + 1) % len(self._crew)
-        part = self._turn
+        self._turn = part = self._await_part()
         late, crew = self._pending[part], self._crew[part]
         any_ended, self._any_ended[part] = self._any_ended[part], False
         lo, hi = self._bounds[part]
@@ -228,42 +229,57 @@ class WorkerArena:
         slot = {"number": number, "ranges": ranges, "first_table": self._first, "tables_per_deal": self._per_deal}
         process.take(slot)
 
-    def _await(self, part: int) -> bool:
-        """Wait until all workers have answered for a part; those that are late stay out once others are ready.
-
-        False where they are all late and another part is ready.
-        """
-        pending, began = self._pending[part], time.perf_counter()
-        if not self._has_enough(part):
-            with spans.span(spans.IDLE):
-                self._wait(part)
-        self._patience.waited(time.perf_counter() - began)
-        if pending:
+    def _await_part(self) -> int:
+        """Wait for the next part: whichever is ready first, or the one whose turn it is."""
+        began = time.perf_counter()
+        if began > self._look_at:  # the counters do not tell of a worker that has died
             self._look(0)
-            self._sleep_until_enough(part)  # a look may have found a worker dead that was ready
-        return len(pending) < len(self._crew[part])
+        part = self._ready_part()
+        if part is None:
+            with spans.span(spans.IDLE):
+                part = self._wait()
+        self._patience.waited(time.perf_counter() - began)
+        return part
 
-    def _wait(self, part: int) -> None:
+    def _wait(self) -> int:
         """Watch for answers as long as they usually take, then sleep."""
         until = time.perf_counter() + self._patience.limit_s()
-        while not self._has_enough(part):
-            if time.perf_counter() > until:
-                self._sleep_until_enough(part)
-                return
+        while time.perf_counter() < until:
             let_others_run()
+            if (part := self._ready_part()) is not None:
+                return part
+        first, clock = 0.0, time.perf_counter
+        while True:
+            self._look(0.02)
+            if (part := self._ready_part()) is not None:
+                return part
+            waiting = [n for n in self._awaited() if self._anybody(n)]
+            first = first or (clock() if waiting else 0.0)
+            if first and clock() - first > self._grace_s:
+                self._late.update(*(self._pending[n] for n in waiting))
 
-    def _has_enough(self, part: int) -> bool:
-        """Take the answers that are there, by the workers' counters; whether there is enough."""
-        pending, ticket, control = self._pending[part], self._ticket[part], self._control
-        for number in tuple(pending):
+    def _ready_part(self) -> int | None:
+        """Take the answers that are there; the first part that nobody is waited for."""
+        for part in self._awaited():
+            self._take_answers(part)
+            pending = self._pending[part]
+            if not pending or (pending <= self._late and len(pending) < len(self._crew[part])):
+                return part
+        return None
+
+    def _awaited(self) -> Iterator[int]:
+        """The parts that may come next, those before others that have waited for longer."""
+        for part in (*range(self._turn, len(self._crew)), *range(self._turn)):
+            yield part
+            if self._in_turn and not self._pending[part] <= self._late:
+                return  # it is this one's turn; only where all of its workers are late is it passed over
+
+    def _take_answers(self, part: int) -> None:
+        """Take the answers for a part that are there, by the workers' counters."""
+        ticket, control = self._ticket[part], self._control
+        for number in tuple(self._pending[part]):
             if control[number * LINE + DONE] >= ticket[number]:
                 self._collect(number)
-        return not pending or self._enough(part)
-
-    def _enough(self, part: int) -> bool:
-        """Whether nobody is waited for: somebody is ready, here or in another part, and those here were late before."""
-        pending = self._pending[part]
-        return not pending or (pending <= self._late and self._anybody(part))
 
     def _anybody(self, part: int) -> bool:
         """Whether somebody is ready: in this part, or if it is all one worker's in any other."""
@@ -273,16 +289,9 @@ class WorkerArena:
         others = zip(self._pending, self._crew, strict=True)
         return len(crew) < self.workers and any(len(pending) < len(own) for pending, own in others)
 
-    def _sleep_until_enough(self, part: int) -> None:
-        first, clock = 0.0, time.perf_counter
-        while not self._enough(part):
-            self._look(0.02)
-            first = first or (clock() if self._anybody(part) else 0.0)
-            if first and clock() - first > self._grace_s:
-                self._late |= self._pending[part]
-
     def _look(self, wait_s: float) -> None:
         """Take the answers that have come, or come within a moment; fill places that are free."""
+        self._look_at = time.perf_counter() + LOOK_S
         for descriptor in self._readers.ready(wait_s):
             self._collect(self._at_descriptor[descriptor])
         self._keeper.check()

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from itertools import repeat
 from typing import Any
 
 import gymnasium
@@ -20,7 +21,7 @@ HOARD = 512 << 20  # bytes that a game which grows takes
 
 
 def _burn(rounds: int) -> None:
-    for _ in range(rounds):
+    for _ in repeat(None, rounds):
         pass
 
 

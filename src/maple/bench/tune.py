@@ -40,6 +40,7 @@ CLEAR = 0.05  # so much faster than all others, and surely: the race is over bef
 FEW_SLICES = 3  # one may have been disturbed: with fewer nobody drops out, or leads whose rivals have them
 SLICES = 120  # that a budget should have room for
 FEW_MINIBATCHES = 2
+STANDSTILL = 1e-9  # the learning rate of slices: who is measured more often must not play, and cost, otherwise for it
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -262,6 +263,8 @@ def race(
 class Slices:
     """Measures steps a second of a setting in a slice of whole updates; each setting keeps a run of its own.
 
+    All of them play by the same weights for as long as they are measured: updates are made, and change next to nothing.
+
     Where an update takes longer than a slice, it is made of fewer decisions: what a decision costs stays the same as
     long as a few minibatches and a decision of each table are in it.
     """
@@ -291,7 +294,8 @@ class Slices:
         decisions = max(int(self._pace), FEW_MINIBATCHES * recipe.minibatch, setting.tables)
         changed = recipe.model_copy(update={"horizon": min(recipe.horizon, decisions)})
         workers = config.workers.model_copy(update={"spares": 0})
-        return config.model_copy(update={config.algo: changed, "workers": workers})
+        optimizer = config.optimizer.model_copy(update={"learning_rate": STANDSTILL})
+        return config.model_copy(update={config.algo: changed, "workers": workers, "optimizer": optimizer})
 
     def drop(self, setting: Setting) -> None:
         """End the threads and processes of a setting: idle ones hold memory, and share the cores with the others."""

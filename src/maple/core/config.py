@@ -219,6 +219,11 @@ class WorkerConfig(Section):
     )
     max_deaths: int = Field(20, ge=1, description="of one worker or table without a finished game, which end the run")
     spares: int = Field(2, ge=0, description="processes that stand by, ready to take a dead one's place")
+    in_turn: bool = Field(
+        False,
+        description="workers' tables are answered in a fixed order, not as they get ready: slower, but what is learned "
+        "does not depend on timing",
+    )
 
 
 class ActorConfig(Section):

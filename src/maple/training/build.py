@@ -86,6 +86,7 @@ def make_training_arena(
             memory_mb=limits.memory_mb,
             max_deaths=limits.max_deaths,
             spares=limits.spares,
+            in_turn=limits.in_turn,
             log=log,
             note=note,
         )

@@ -36,6 +36,7 @@ FREE_TO_CHANGE = (
         "workers.memory_mb",
         "workers.max_deaths",
         "workers.spares",
+        "workers.in_turn",
         "actors.count",
     ),
 )

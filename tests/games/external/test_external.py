@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from maple.arena.host import env_seed
+from maple.arena.seeds import env_seed
 from maple.arena.serial import SerialArena
 from maple.core.errors import GameError
 from maple.core.spec import EntityGroup

@@ -184,10 +184,14 @@ class SingleTable:
 
         return write
 
-    def begin(self, seed: int) -> None:
-        """Reset with this seed."""
+    def reset(self, seed: int) -> tuple[Any, Any]:
+        """Begin a game; what is seen first, and info."""
         self.score[0], self.length = 0.0, 0
-        observation, info = opened(self._env.reset(seed=seed))
+        return opened(self._env.reset(seed=seed))
+
+    def begin(self, seed: int) -> None:
+        """Begin a game and write its first row."""
+        observation, info = self.reset(seed)
         self._place.waiting[0] = True
         self._place.reward[0] = 0.0
         self.write(observation, info)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from maple.arena.board import Board
 from maple.arena.child import FATAL
-from maple.arena.host import env_seed
 from maple.arena.memory import SharedBlock
 from maple.arena.processes import Keeper, Watch, WorkerProcess
 from maple.arena.readers import open_readers
+from maple.arena.seeds import env_seed
 from maple.core.config import Config
 from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
