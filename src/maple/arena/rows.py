@@ -22,7 +22,6 @@ class Range:
     action: NDArray[np.int32]
     reward: NDArray[np.float32]
     score: NDArray[np.float64]
-    length: NDArray[np.int64]
     rows: NDArray[Any]
     mask_rows: NDArray[np.bool_] | None
 

@@ -24,7 +24,8 @@ from maple.games.external.game import ExternalGame
 __all__ = ["STEP_COSTS_US", "ArenaSide", "bench_arena"]
 
 STEP_COSTS_US = (0.0, 10.0, 50.0, 200.0, 1000.0)
-ROUNDS = 7  # of slices; the first is warm-up and dropped
+ROUNDS = 7  # of slices at least; the first is warm-up and dropped
+SLICE_S = 0.25  # at most: many short turns tell sides apart on a machine whose speed changes from second to second
 
 
 class Side(Protocol):
@@ -94,7 +95,7 @@ def _unmasked(envs: int, workers: int, rounds: int, seed: int) -> SerialArena | 
     return external_arena(game, envs, seed, workers, available_cores())
 
 
-def _measure(sides: dict[str, Callable[[], Any]], slice_s: float) -> tuple[dict[str, list[float]], int]:
+def _measure(sides: dict[str, Callable[[], Any]], seconds: float) -> tuple[dict[str, list[float]], int]:
     """Speeds of all sides, slice by slice, each round in the other order, and how many workers `auto` had.
 
     The first round is dropped.
@@ -102,10 +103,11 @@ def _measure(sides: dict[str, Callable[[], Any]], slice_s: float) -> tuple[dict[
     speeds: dict[str, list[float]] = {name: [] for name in sides}
     with ExitStack() as stack:
         running = {name: stack.enter_context(make()) for name, make in sides.items()}
-        for number in range(ROUNDS):
+        rounds = max(ROUNDS, round(seconds / SLICE_S))
+        for number in range(rounds):
             names = list(running) if number % 2 == 0 else list(reversed(running))
             for name in names:
-                speed = running[name].slice(slice_s)
+                speed = running[name].slice(seconds / rounds)
                 if number:
                     speeds[name].append(speed)
         return speeds, running["auto"].workers
@@ -134,7 +136,7 @@ def bench_arena(
     for cost_us in costs_us:
         rounds = round(cost_us * per_us)
         tell(f"measuring envs of {cost_us:g} µs a step")
-        speeds, auto = _measure(_sides(envs, workers, rounds, peers, seed), seconds / ROUNDS)
+        speeds, auto = _measure(_sides(envs, workers, rounds, peers, seed), seconds)
         means = {name: sum(values) / len(values) for name, values in speeds.items()}
         results.append(
             {
