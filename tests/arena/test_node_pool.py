@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def test_a_place_whose_processes_die_as_soon_as_they_play_goes_on() -> None:
 
 
 def test_a_process_that_is_late_stalls_nobody() -> None:
-    with arena(8, 2, limits=PoolLimits(step_limit_s=600.0, spares=0)) as pool:
+    with arena(8, 2, limits=PoolLimits(step_limit_s=600.0, spares=0), in_turn=True) as pool:
         play_until(pool, lambda: pool.counters.waves >= 8)
         stopped = pool.pids[0]
         os.kill(stopped, signal.SIGSTOP)
@@ -111,10 +112,26 @@ def test_a_process_that_is_late_stalls_nobody() -> None:
         assert pool.counters.lost == pool.counters.hangs == 0
 
 
-def test_lanes_take_turns_in_a_fixed_order() -> None:
-    with arena(8, 2, limits=PoolLimits(spares=0)) as pool:
+def test_lanes_take_turns_in_a_fixed_order_where_that_is_wanted() -> None:
+    with arena(8, 2, limits=PoolLimits(spares=0), in_turn=True) as pool:
         order = [sorted(set(go_on(pool).keys.table.tolist())) for _ in range(8)]
         assert order == [[0, 1], [4, 5], [2, 3], [6, 7]] * 2
+
+
+def test_whoever_is_ready_is_answered() -> None:
+    """A process on a slow core, here one that stands still, holds up nobody."""
+    with arena(8, 2, limits=PoolLimits(spares=0), grace_s=inf) as pool:
+        play_until(pool, lambda: pool.counters.waves > 8)
+        slow = pool.pids[0]
+        os.kill(slow, signal.SIGSTOP)
+        try:
+            found = [set(go_on(pool).keys.table.tolist()) for _ in range(24)]
+        finally:
+            os.kill(slow, signal.SIGCONT)
+        assert set().union(*found[4:]) == {4, 5, 6, 7}  # what its lanes had answered before was there already
+        back: set[int] = set()
+        while not {0, 1, 2, 3} <= back:
+            back |= set(go_on(pool).keys.table.tolist())
 
 
 def test_who_stands_by_and_dies_is_replaced_but_not_for_ever() -> None:

@@ -1,8 +1,8 @@
 """The arena for games in another program: a pool of long-lived processes that play tables in lanes.
 
-Each process has a few lanes of tables. A Step is one lane's wave, and lanes take turns in a fixed order, so that
-processes play while the trainer thinks, and which decision comes when depends on counts alone. Only a process that is
-late by a quarter of a second, which means that it hangs or was just replaced, is passed over while others are ready.
+Each process has a few lanes of tables. A Step is one lane's wave, of whichever is ready, so that processes play while
+the trainer thinks and a slow one holds up nobody. Lanes that take turns in a fixed order wait for each other, but for a
+process that is late by a quarter of a second, which means that it hangs or was just replaced.
 One that dies, hangs or has grown too large is replaced; only games that died with it are lost, and they are counted.
 """
 
@@ -73,6 +73,7 @@ class NodeArena:
         limits: PoolLimits | None = None,
         recycle_after: int = RECYCLE_AFTER,
         grace_s: float = GRACE_S,
+        in_turn: bool = False,
         log: Callable[[str], None] = lambda _: None,
         note: Callable[[str], None] = lambda _: None,
         keep: Callable[[Mapping[str, Any]], None] = lambda _: None,
@@ -90,7 +91,7 @@ class NodeArena:
         self._observations, self._options, self._check = observations or check, options, check
         pooled, limits = self._program.pooled, limits or PoolLimits()
         self._memory_mb, self._max_deaths = limits.memory_mb or MEMORY_MB, limits.max_deaths
-        self._recycle_after, self._grace_s = recycle_after, grace_s
+        self._recycle_after, self._grace_s, self._in_turn = recycle_after, grace_s, in_turn
         count = max(1, min(processes, tables)) if pooled else 1
         self._lanes = self._cut(tables, first_table, count, lanes if pooled else 1)
         self._first_table = first_table
@@ -117,7 +118,7 @@ class NodeArena:
             raise
 
     def recv(self) -> Step:
-        """The wave of the lane whose turn it is, encoded; every game that ended with it."""
+        """The wave of the lane that is next, encoded; every game that ended with it."""
         if self._current is not None:
             raise ActionError("send() answers a Step before the next recv()")
         self._look(0.0)
@@ -234,9 +235,12 @@ class NodeArena:
             process.assign(lane.number, lane.tables.tolist(), lane.games.tolist(), lane.at)
 
     def _next(self) -> _Lane:
-        """The lane whose turn it is, once it is ready; one that is late is passed over while another is ready."""
+        """The lane that is next: any that is ready, or the one whose turn it is, unless it is late."""
         ready_s = 0.0  # when somebody else first was
         while True:
+            if not self._in_turn:
+                order = (*range(self._turn, len(self._lanes)), *range(self._turn))
+                self._turn = next((n for n in order if self._is_ready(self._lanes[n])), self._turn)
             lane = self._lanes[self._turn]
             ready = self._is_ready(lane)
             if ready or lane.held is not None or lane.dry or (lane.process in self._late and self._anybody()):

@@ -48,6 +48,7 @@ def open_arena(
             check=False,
             tables_per_deal=tables_per_deal,
             limits=_pool_limits(limits or WorkerConfig(spares=0)),
+            in_turn=limits is not None and limits.in_turn,
             log=log,
             note=note,
             keep=keep,

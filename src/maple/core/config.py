@@ -221,8 +221,8 @@ class WorkerConfig(Section):
     spares: int = Field(2, ge=0, description="processes that stand by, ready to take a dead one's place")
     in_turn: bool = Field(
         False,
-        description="workers' tables are answered in a fixed order, not as they get ready: slower, but what is learned "
-        "does not depend on timing",
+        description="workers' tables, and lanes of battles, are answered in a fixed order, not as they get ready: "
+        "slower, but what is learned does not depend on timing",
     )
 
 
