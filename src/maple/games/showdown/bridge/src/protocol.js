@@ -71,10 +71,12 @@ export class ProtocolSeat {
     this.refusals++;
     if (this.lastAction >= 0) this.refused |= 1 << this.lastAction;
     this.picked.length = 0;
+    // A refusal for a reason that could not be known is followed by a corrected request, which asks again; until then
+    // nothing is asked: every other switch of one that is trapped would be refused too. Others are a mask that was wrong.
+    if (error.startsWith('[Unavailable')) return;
     this.answered = false;
     this.moved = true;
-    // A refusal for a reason that could not be known comes with a corrected request; others are a mask that was wrong.
-    if (error.startsWith('[Invalid')) this.errors.push(error);
+    this.errors.push(error);
   }
 
   /** Whether it is this seat's turn to know what it wants. */

@@ -118,3 +118,23 @@ test('a server has its time to answer from our answer on, however long that took
   table.play(0, 0);
   assert.ok(Date.now() - table.heard < 60_000);
 });
+
+test('after a refusal that nobody could foresee nothing is asked until the corrected request is there', () => {
+  const table = new Table(makeRules({}), 0, 0), seat = new ProtocolSeat(table.rules);
+  table.update();
+  const request = JSON.parse(JSON.stringify(table.side(0).activeRequest));
+  for (const line of [`|request|${JSON.stringify(request)}`, ...linesFor(table.battle.log, 0, 0)]) seat.hear(line);
+  assert.ok(seat.asked && seat.mask >> 9);
+  seat.answer(9);
+  seat.hear("|error|[Unavailable choice] Can't switch: The active Pokémon is trapped");
+  assert.equal(seat.asked, false);
+  const active = [{...request.active[0], trapped: true}];
+  seat.hear(`|request|${JSON.stringify({...request, active, update: true})}`);
+  assert.ok(seat.asked);
+  assert.equal(seat.mask >> 8, 0);
+  assert.deepEqual([seat.refusals, seat.errors], [1, []]);
+  seat.answer(0);
+  seat.hear("|error|[Invalid choice] Can't move: something that the mask should have known");
+  assert.ok(seat.asked && !(seat.mask & 1));
+  assert.equal(seat.errors.length, 1);
+});
