@@ -202,7 +202,7 @@ class Host:
                 self._lose(table, traceback.format_exc())
 
     def _end_together(self, lo: int, last: Sequence[_Last], seen: list[Any], infos: list[Any], over: set[int]) -> None:
-        """Record games that ended and begin the next ones: a quarter of what it costs one by one."""
+        """Record games that ended and begin the next ones, with one write of each kind for all of them."""
         tables, _, given, terminated, _ = zip(*last, strict=True)
         earned = finite(given)
         if earned is None:
