@@ -22,6 +22,12 @@ def _one_torch_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def _own_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests do not look at figures: whoever measures on this machine meanwhile is not waited for."""
+    monkeypatch.setattr("maple.bench.measure.LOCK", str(tmp_path_factory.getbasetemp() / "bench.lock"))
+
+
 @pytest.fixture(scope="session")
 def team() -> Iterator[Team]:
     with Team(2) as threads:

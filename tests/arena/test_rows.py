@@ -16,11 +16,11 @@ def _range(masked: bool) -> Range:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
-def test_rows_of_any_type_become_one_array(dtype: type) -> None:
+def test_rows_of_any_type_follow_one_another_in_one_array(dtype: type) -> None:
     rows = [np.arange(4, dtype=dtype), np.arange(4, 8, dtype=dtype)]
     found = together(rows, LIKE)
     assert found.dtype == np.float32
-    assert found.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert found.tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("widths", [(3, 5), (5, 3), (5, 5), (2, 2)])

@@ -324,6 +324,7 @@ def test_a_trial_tells_on_an_env_that_breaks_its_contract() -> None:
     [
         (Trial(2e-6, 1e-4), None, 0, "takes 2.0 µs a step, too little for workers: the trainer plays"),
         (Trial(50e-6, 1e-4), 1.5, 2, "takes 50.0 µs a step: 2 workers, 1.50 times as fast as the trainer alone"),
+        (Trial(50e-6, 1e-4), 1.0, 2, "takes 50.0 µs a step: 2 workers, 1.00 times as fast as the trainer alone"),
         (Trial(50e-6, 1e-4), 0.9, 0, "takes 50.0 µs a step: the trainer plays, 2 workers would be 0.90 times as fast"),
         (Trial(50e-6, 0.5), None, 2, "takes 50.0 µs a step: 2 workers"),  # making envs to try them would take long
         (Trial(5e-3, 1e-4), None, 2, "takes 5 ms a step: 2 workers"),

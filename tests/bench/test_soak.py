@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
+import psutil
 import pytest
 
 from maple.bench.kills import EVERY_S, bench_kills
@@ -16,7 +20,7 @@ from maple.bench.soak import Look, Watch, bench_soak, verdicts
 from maple.core.errors import RunError
 from maple.core.sources import load_config
 from maple.training.session import Progress
-from tests.cli.command import maple
+from tests.cli.command import command_line, maple
 
 TINY = ["tables=48", "net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=240"]
 STEADY = [Look(float(minute), 40_000.0, 50.0, 60, 800.0, 30, 3) for minute in range(60)]
@@ -106,6 +110,19 @@ def test_several_games_are_soaked_by_one_command() -> None:
         assert one["looks"]
         assert one["verdict"] in " ".join(done.stderr.split())
     assert all(look["processes"] >= 2 for look in found["games"][1]["looks"])  # a worker plays
+
+
+def test_a_soak_that_is_killed_leaves_no_run_behind(tmp_path: Path) -> None:
+    words = command_line("bench", "soak", "CartPole-v1", "--workers", "0", "--preset", "debug", "--minutes", "10")
+    apart = {**os.environ, "TMPDIR": str(tmp_path)}  # from the lock of whoever measures at the moment
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=apart) as soak:
+        own = psutil.Process(soak.pid)
+        while not (runs := [child for child in own.children() if "spawn_main" in "".join(child.cmdline())]):
+            assert soak.poll() is None
+            time.sleep(0.05)
+        soak.kill()
+    _, alive = psutil.wait_procs(runs, timeout=30)
+    assert alive == []
 
 
 def test_a_killed_run_goes_on_each_time(tmp_path: Path) -> None:

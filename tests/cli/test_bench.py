@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +12,6 @@ from maple.cli.bench_learning import SAME_DQN
 from tests.cli.command import maple
 
 SMALL = ["tables=32", "net.hidden=[16, 8]", "dqn.horizon=640", "dqn.warmup=100", "dqn.minibatch=64", "game.points=200"]
-
-
-@pytest.fixture(autouse=True)
-def _own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These figures are not looked at: whoever measures on this machine meanwhile is not waited for."""
-    monkeypatch.setattr("maple.bench.measure.tempfile.gettempdir", lambda: str(tmp_path))
 
 
 def _bench(*arguments: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any
 
-__all__ = ["FATAL", "READY", "TAKE", "begin_life", "give_up", "read_bytes", "read_message", "tell"]
+__all__ = ["FATAL", "READY", "TAKE", "begin_life", "die_with", "give_up", "read_bytes", "read_message", "tell"]
 
 READY, TAKE, FATAL = b"R", b"T", b"F"
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -24,7 +24,7 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 def begin_life(parent: int) -> int:
     """Die with the parent, leave signals to it, take stdout for answers; returns where they go."""
-    _die_with(parent)
+    die_with(parent)
     for name in ("SIGINT", "SIGHUP", "SIGTERM"):  # a terminal or a scheduler sends them to all; the parent answers
         if name in signal.Signals.__members__:
             signal.signal(signal.Signals[name], signal.SIG_IGN)
@@ -35,7 +35,7 @@ def begin_life(parent: int) -> int:
     return answers
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """End when the parent does, at whatever moment and whatever this process is doing."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, int(signal.SIGKILL))

@@ -31,7 +31,7 @@ __all__ = ["Trial", "choose_parts", "choose_workers", "evaluation_arena", "exter
 HANDSHAKE_S = 60e-6  # a round of commands and answers: two system calls and a wake-up on each side
 LONG_S = 3e-3  # a half of its tables that takes a worker longer is long beside what the trainer does meanwhile
 FEW_WORKERS = 4  # up to so many, a worker's tables are enough for a Step
-GAIN = 1.1  # workers have to promise this much before they are tried, and to keep it before they are taken
+GAIN = 1.1  # workers have to promise this much before they are tried
 CLEAR_S = 1e-3  # envs of such a step, and rounds of CLEAR_ROUND_S, leave no doubt that workers pay: nothing is tried
 CLEAR_ROUND_S = 0.03
 TRIAL_S = 2.0  # for the trial, once the env can be made
@@ -138,7 +138,7 @@ def _choose(game: ExternalGame, trial: Trial, tables: int, cores: int) -> tuple[
     if trial.step_s > CLEAR_S or tables * trial.step_s > CLEAR_ROUND_S or tables * trial.ready_s > READY_LIMIT_S:
         return count, f"{cost}: {_workers(count)}"
     gain = _gain(game, tables, count, choose_parts(trial.step_s, tables, count, cores))
-    if gain > GAIN:
+    if gain >= 1.0:  # as fast is enough: workers survive what the trainer would not, and play while it learns
         return count, f"{cost}: {_workers(count)}, {gain:.2f} times as fast as the trainer alone"
     return 0, f"{cost}: the trainer plays, {_workers(count)} would be {gain:.2f} times as fast"
 

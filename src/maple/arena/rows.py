@@ -30,27 +30,29 @@ class Range:
 
         Raises whatever comes of rows that do not fit.
         """
-        self.rows[:] = rows = together(seen, self.rows)
-        if rows.dtype.kind == "f" and not isfinite(np.vdot(rows, rows)):
+        numbers = together(seen, self.rows)
+        if numbers.dtype.kind == "f" and not isfinite(numbers.dot(numbers)):
             return False
+        self.rows[:] = numbers.reshape(self.rows.shape)
         if self.mask_rows is None:
             return True
-        self.mask_rows[:] = open_ = together(masks, self.mask_rows)
-        if bytes(open_.shape[1]) not in open_.tobytes():
+        open_ = together(masks, self.mask_rows)
+        self.mask_rows[:] = open_.reshape(self.mask_rows.shape)
+        if bytes(self.mask_rows.shape[1]) not in open_.tobytes():
             return True  # no row can be all zeros
-        return 0 not in np.logical_or.reduce(open_, axis=1).tobytes()
+        return 0 not in np.logical_or.reduce(self.mask_rows, axis=1).tobytes()
 
 
 def together(rows: Sequence[Any], like: NDArray[Any]) -> NDArray[Any]:
-    """Arrays as the rows of one, which has the type and width of `like`; raises where one of them has not."""
+    """The numbers of arrays, one after the other, in the type of `like`; raises where one of them has not its width."""
     dtype, width = like.dtype, like.shape[1]
     for row in rows:
         if row.dtype is not dtype or len(row) != width:
             found = np.array(rows, dtype)  # a number of another type is one all the same
             if found.shape[1:] != (width,):
                 raise ValueError(f"rows of shape {found.shape[1:]} where {(width,)} was declared")
-            return found
-    return np.frombuffer(b"".join(rows), dtype).reshape(len(rows), width)
+            return found.reshape(-1)
+    return np.frombuffer(b"".join(rows), dtype)
 
 
 def finite(rewards: Sequence[Any]) -> NDArray[np.float64] | None:

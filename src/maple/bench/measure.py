@@ -19,11 +19,13 @@ from maple.runs.machine import versions
 
 __all__ = ["interleave", "machine", "machine_lock", "ratio_interval"]
 
+LOCK = "maple-bench.lock"  # in the folder for files of the moment
+
 
 @contextmanager
 def machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
     """Hold the machine: only one thing is measured at a time."""
-    lock = FileLock(Path(tempfile.gettempdir()) / "maple-bench.lock")
+    lock = FileLock(Path(tempfile.gettempdir()) / LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:

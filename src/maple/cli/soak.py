@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from maple.arena.child import die_with
 from maple.bench.measure import machine_lock
 from maple.cli.measuring import bench_config, show
 from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
@@ -77,7 +79,7 @@ def _flags(game: str, workers: int | None, minutes: float) -> dict[str, Any]:
 
 def _alone(config: Config, every_s: float) -> dict[str, Any]:
     """Soak a game in a process of its own: what another has left in memory is no part of its figures."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), die_with, (os.getpid(),)) as pool:
         return pool.submit(_soak_here, config, every_s).result()
 
 
