@@ -170,9 +170,10 @@ class WorkerArena:
             given[number] += 1
             self._ticket[part][number] = given[number]
             self._pending[part].add(number)
-            control[number * LINE + COMMANDS] = given[number]
             with suppress(BrokenPipeError):  # the end of its answers tells the rest
                 os.write(process.commands, code)
+            # After the byte: a worker that sees the counter move finds it, and need not sleep for it.
+            control[number * LINE + COMMANDS] = given[number]
         self._turn = (part + 1) % len(self._crew)
 
     def state(self) -> dict[str, NDArray[Any]]:
