@@ -75,8 +75,8 @@ def _sides(envs: int, workers: int, rounds: int, peers: bool, seed: int) -> dict
         return ArenaSide(external_arena(game, envs, seed, count, available_cores()))
 
     sides: dict[str, Callable[[], Any]] = {
+        "auto": lambda: arena("auto"),  # first: it measures, and the others' spare processes are not on their way yet
         "maple": lambda: arena(workers),
-        "auto": lambda: arena("auto"),
         "serial": lambda: SerialLoop(envs, seed, **arguments),
         "limit": lambda: PlainLoops(envs, workers, seed, **arguments),
         "unmasked": lambda: ArenaSide(_unmasked(envs, workers, rounds, seed)),
