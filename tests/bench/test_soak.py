@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
@@ -23,17 +24,28 @@ from maple.training.session import Progress
 from tests.cli.command import command_line, maple
 
 TINY = ["tables=48", "net.hidden=[16, 8]", "afterstate.horizon=720", "afterstate.minibatch=240"]
-STEADY = [Look(float(minute), 40_000.0, 50.0, 60, 800.0, 30, 3) for minute in range(60)]
+STEADY = [Look(float(minute), 40_000.0, 50_000.0, 15, 800.0, 30, 3) for minute in range(60)]
 
 
 def test_a_steady_run_is_flat_however_the_machine_breathes() -> None:
     breathing = [
-        replace(look, steps_per_s=look.steps_per_s * pace, calibration=look.calibration * pace)
+        replace(look, steps_per_s=look.steps_per_s * pace, twin_steps_per_s=look.twin_steps_per_s * pace)
         for look, pace in zip(STEADY, [1.0, 0.7, 0.9] * 20, strict=True)
     ]
     found = verdicts(breathing)
     assert found["flat"] is True
     assert abs(found["speed_drift"]) < 1e-9
+    assert max(map(abs, found["speed_drift_ci95"])) < 1e-9
+
+
+def test_how_sure_the_drift_is_is_told() -> None:
+    rng = np.random.default_rng(0)
+    looks = [replace(look, steps_per_s=look.steps_per_s * rng.normal(1.0, 0.05)) for look in STEADY]
+    slower = [replace(look, steps_per_s=look.steps_per_s * (1 - 0.002 * n)) for n, look in enumerate(looks)]
+    low, high = verdicts(looks)["speed_drift_ci95"]
+    assert low < 0.0 < high
+    low, high = verdicts(slower)["speed_drift_ci95"]
+    assert low < high < 0.0
 
 
 @pytest.mark.parametrize(
@@ -72,21 +84,37 @@ def test_the_verdict_names_what_is_wrong_first() -> None:
     assert found["passed"] == {"speed": True, "memory": False, "descriptors": True, "processes": True}
 
 
-def test_known_work_is_timed_between_looks_and_its_time_is_not_the_runs() -> None:
-    now, speeds = 0.0, cycle([40.0, 41.0, 50.0])
+def test_the_twin_trains_between_looks_and_its_time_is_not_the_runs() -> None:
+    now, done = 0.0, cycle([20, 30, 40])
 
-    def known_work() -> float:
+    def twin() -> tuple[int, float]:
         nonlocal now
         now += 0.25
-        return next(speeds)
+        return next(done), 0.2
 
-    watch = Watch(known_work, every_s=60.0, tell=lambda _: None, clock=lambda: now)
+    watch = Watch(twin, set, every_s=27.0, tell=lambda _: None, clock=lambda: now)
     began = Progress(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, {}, {}, {}, {}, {})
     for update in range(1, 101):
         now += 1.0
         watch(replace(began, steps=300 * update))
-    assert [(look.minute, look.timings) for look in watch.looks] == [(1.0, 48), (2.0, 48)]  # every 1.25 s
-    assert [(look.steps_per_s, look.calibration) for look in watch.looks] == [(300.0, 41.0), (300.0, 41.0)]
+    assert [(look.minute, look.slices) for look in watch.looks[:2]] == [(0.45, 12), (0.9, 12)]
+    assert [(look.steps_per_s, look.twin_steps_per_s) for look in watch.looks[:2]] == [(300.0, 150.0)] * 2
+
+
+def test_a_slow_twin_has_a_fifth_of_the_time_at_the_most() -> None:
+    now = away = 0.0
+
+    def twin() -> tuple[int, float]:
+        nonlocal now, away
+        now, away = now + 7.0, away + 7.0
+        return 1, 7.0
+
+    watch = Watch(twin, set, every_s=30.0, tell=lambda _: None, clock=lambda: now)
+    began = Progress(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, {}, {}, {}, {}, {})
+    for update in range(1, 1001):
+        now += 1.0
+        watch(replace(began, steps=300 * update))
+    assert 0.15 * now < away <= 0.2 * (now + 28.0)  # the first one comes at once
 
 
 def test_a_real_run_is_looked_at(tmp_path: Path) -> None:
@@ -95,7 +123,8 @@ def test_a_real_run_is_looked_at(tmp_path: Path) -> None:
     found = bench_soak(config, tmp_path / "soak", 0.0, told.append)  # however long an update takes here
     assert len(found["looks"]) == len(told) >= 1
     assert all(look["memory_mb"] > 50 and look["steps_per_s"] > 0 for look in found["looks"])
-    assert all(look["timings"] >= 1 and look["calibration"] > 0 for look in found["looks"])
+    assert all(look["slices"] >= 1 and look["twin_steps_per_s"] > 0 for look in found["looks"])
+    assert all(look["processes"] == 1 for look in found["looks"])  # the twin is no part of it
     assert found["steps"] >= 7200
 
 

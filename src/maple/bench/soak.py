@@ -1,7 +1,9 @@
 """Long runs: whether speed, memory, files and processes stay as they were, minute by minute, in a real run.
 
-A machine that others use slows down and recovers by itself, so a kernel of known work is timed all along, many moments
-between two looks, and speeds are taken relative to the median of them.
+A machine that others use slows down and recovers by itself, and not all work alike: what it does to arithmetic says
+little of a loop that waits for memory and for other processes. So the known work is the run's own: a twin, the same
+run in a process of its own, trains for a moment every few seconds while the long one waits, and speeds are taken
+relative to the twin's. It has a fifth of the time at the most, so it is young when the run is old.
 """
 
 from __future__ import annotations
@@ -9,8 +11,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,18 +20,18 @@ from typing import Any
 import numpy as np
 import psutil
 
-from maple.bench.limits import matmul_flops
 from maple.bench.measure import machine
+from maple.bench.side import SideProcess
+from maple.bench.train import later_on
 from maple.core.config import Config
-from maple.core.cores import available_cores
 from maple.runs.store import RunFolder
 from maple.training.session import Progress, train_run
 
 __all__ = ["Look", "Watch", "bench_soak", "verdicts"]
 
-CALIBRATE_S, CALIBRATIONS = 0.02, 60  # how long, and how often between two looks
-CALIBRATE_SHARE = 0.1  # of the time at the most, where looks are close
-SHAPE = (256, 256, 256)
+TWIN_S, TWIN_SLICES = 0.5, 15  # how long it trains at least, and how often between two looks
+TWIN_SHARE = 0.2  # of the time at the most
+RESAMPLES = 2000
 WARM_UP = 0.2  # of the looks, left out
 LOOKS = 4  # at least, after the warm-up
 SPEED_DRIFT, MEMORY_GROWTH = 0.03, 0.02
@@ -40,17 +42,17 @@ class Look:
     """What a run is like at a moment."""
 
     minute: float
-    steps_per_s: float  # since the look before, without the time that the known work took
-    calibration: float  # of the known work, in GFLOP/s: the median of its timings since the look before
-    timings: int
-    memory_mb: float  # of the process and its children, as are the descriptors
+    steps_per_s: float  # since the look before, without the time that the twin took
+    twin_steps_per_s: float  # of its slices since the look before
+    slices: int
+    memory_mb: float  # of the process and its children without the twin, as are the descriptors
     descriptors: int
     processes: int
 
     @property
     def relative_speed(self) -> float:
-        """Steps for each unit of the known work."""
-        return self.steps_per_s / self.calibration
+        """Steps for each of the twin's."""
+        return self.steps_per_s / self.twin_steps_per_s
 
 
 class Watch:
@@ -58,19 +60,20 @@ class Watch:
 
     def __init__(
         self,
-        known_work: Callable[[], float],  # does it, and tells how fast it went
+        twin: Callable[[], tuple[int, float]],  # trains it for a moment: its steps, and the seconds they took
+        apart: Callable[[], set[int]],  # the twin's processes, which are no part of the run
         every_s: float,
         tell: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.looks: list[Look] = []
-        self._known_work, self._every_s, self._tell, self._clock = known_work, every_s, tell, clock
+        self._twin, self._apart, self._every_s, self._tell, self._clock = twin, apart, every_s, tell, clock
         self._process = psutil.Process()
         self._began: float | None = None  # when the first update ended
-        self._last, self._timed = 0.0, -math.inf
+        self._last, self._next_slice = 0.0, -math.inf
         self._steps = self._seen = 0
-        self._known: list[float] = []  # speeds of the known work since the last look
-        self._known_s = 0.0  # how long that took
+        self._slices: list[tuple[int, float]] = []  # of the twin since the last look
+        self._away_s = 0.0  # how long they took
 
     def __call__(self, now: Progress) -> bool:
         """Take a look if it is time for one; training always goes on."""
@@ -80,42 +83,45 @@ class Watch:
                 self._began = self._last = self._clock()
                 self._steps = now.steps
             return True
-        self._calibrate()
-        if updated and self._known and self._clock() - self._last >= self._every_s:
+        if self._clock() >= self._next_slice:
+            self._train_twin()
+        if updated and self._slices and self._clock() - self._last >= self._every_s:
             self._look(now.steps, self._began)
         return True
 
-    def _calibrate(self) -> None:
-        """Time the known work, if it is time for that."""
+    def _train_twin(self) -> None:
         began = self._clock()
-        if began - self._timed >= max(self._every_s / CALIBRATIONS, CALIBRATE_S / CALIBRATE_SHARE):
-            self._known.append(self._known_work())
-            self._timed = self._clock()
-            self._known_s += self._timed - began
+        self._slices.append(self._twin())
+        ended = self._clock()
+        self._away_s += ended - began
+        self._next_slice = ended + max(self._every_s / TWIN_SLICES, (ended - began) * (1 / TWIN_SHARE - 1))
 
     def _look(self, steps: int, began: float) -> None:
         now = self._clock()
         memory_mb, descriptors, processes = self._held()
         look = Look(
             minute=(now - began) / 60,
-            steps_per_s=(steps - self._steps) / (now - self._last - self._known_s),
-            calibration=float(np.median(self._known)),
-            timings=len(self._known),
+            steps_per_s=(steps - self._steps) / (now - self._last - self._away_s),
+            twin_steps_per_s=sum(done for done, _ in self._slices) / sum(took for _, took in self._slices),
+            slices=len(self._slices),
             memory_mb=memory_mb,
             descriptors=descriptors,
             processes=processes,
         )
         self.looks.append(look)
         self._tell(
-            f"minute {look.minute:.1f}: {look.steps_per_s:,.0f} steps/s at {look.calibration:.1f} GFLOP/s, "
+            f"minute {look.minute:.1f}: {look.steps_per_s:,.0f} steps/s, its twin {look.twin_steps_per_s:,.0f}, "
             f"{memory_mb:,.0f} MB, {descriptors} descriptors, {processes} processes"
         )
-        self._last, self._steps, self._known, self._known_s = self._clock(), steps, [], 0.0
+        self._last, self._steps, self._slices, self._away_s = self._clock(), steps, [], 0.0
 
     def _held(self) -> tuple[float, int, int]:
         """Memory in MB, descriptors and processes, of this process and all that it has started."""
         memory = descriptors = processes = 0
+        apart = self._apart()
         for process in [self._process, *self._process.children(recursive=True)]:
+            if process.pid in apart:
+                continue
             with suppress(psutil.NoSuchProcess):
                 memory += process.memory_info().rss
                 descriptors += process.num_handles() if sys.platform == "win32" else process.num_fds()
@@ -135,6 +141,14 @@ def _change(values: list[float]) -> float:
     return last / first - 1
 
 
+def _interval(values: list[float]) -> tuple[float, float]:
+    """Where the change lies with 95 % confidence: looks of both thirds are drawn again and again."""
+    third, rng = max(1, len(values) // 3), np.random.default_rng(0)
+    first, last = (np.median(rng.choice(part, (RESAMPLES, third)), 1) for part in (values[:third], values[-third:]))
+    low, high = np.quantile(last / first - 1, (0.025, 0.975))
+    return float(low), float(high)
+
+
 def verdicts(looks: list[Look]) -> dict[str, Any]:
     """How much each figure changed after the warm-up, and whether that is flat."""
     kept = looks[int(WARM_UP * len(looks)) :]
@@ -145,8 +159,9 @@ def verdicts(looks: list[Look]) -> dict[str, Any]:
     relative = [look.relative_speed for look in kept]
     found: dict[str, Any] = {
         "speed_drift": _change(relative),
+        "speed_drift_ci95": _interval(relative),
         "plain_speed_drift": _change([look.steps_per_s for look in kept]),
-        "calibration_drift": _change([look.calibration for look in kept]),
+        "twin_drift": _change([look.twin_steps_per_s for look in kept]),
         "speed_spread": float(np.median(np.abs(np.array(relative) / np.median(relative) - 1))),
         "memory_growth": _change([look.memory_mb for look in kept]),
         "descriptors": _ends([look.descriptors for look in kept]),
@@ -163,8 +178,10 @@ def verdicts(looks: list[Look]) -> dict[str, Any]:
 
 def _sentence(passed: dict[str, bool], found: dict[str, Any]) -> str:
     """The verdict in words, what is not flat first."""
+    low, high = found["speed_drift_ci95"]
     told = {
-        "speed": f"speed {found['speed_drift']:+.1%} beside the known work (allowed ±{SPEED_DRIFT:.0%})",
+        "speed": f"speed {found['speed_drift']:+.1%} ({low:+.1%} to {high:+.1%}) beside its twin's "
+        f"(allowed ±{SPEED_DRIFT:.0%})",
         "memory": f"memory {found['memory_growth']:+.1%} (allowed {MEMORY_GROWTH:.0%})",
         **{name: f"{name} {found[name][0]:g} → {found[name][1]:g}" for name in ("descriptors", "processes")},
     }
@@ -173,11 +190,26 @@ def _sentence(passed: dict[str, bool], found: dict[str, Any]) -> str:
     return f"NOT FLAT: {'; '.join(wrong)}; flat: {'; '.join(right)}" if wrong else f"flat: {'; '.join(right)}"
 
 
+@contextmanager
+def _twin(config: Config) -> Iterator[tuple[Callable[[], tuple[int, float]], Callable[[], set[int]]]]:
+    """The same run in another process, past its first update: what trains it, and what tells its processes."""
+    with SideProcess("twin") as side:
+        side.ask("begin", config=later_on(config).model_dump())
+        side.ask("train", seconds=0.0)
+        root = psutil.Process(side.process.pid)
+
+        def train() -> tuple[int, float]:
+            done = side.ask("train", seconds=TWIN_S)
+            return int(done["steps"]), float(done["wall_s"])
+
+        yield train, lambda: {root.pid, *(child.pid for child in root.children(recursive=True))}
+
+
 def bench_soak(config: Config, folder: Path, every_s: float, tell: Callable[[str], None]) -> dict[str, Any]:
     """Train for the config's own budget in `folder`, looking every so many seconds."""
-    threads = config.threads or available_cores()
-    watch = Watch(lambda: matmul_flops(*SHAPE, threads, CALIBRATE_S) / 1e9, every_s, tell)
-    last = train_run(config, RunFolder(folder), watch, warn=tell)
+    with _twin(config) as (twin, apart):
+        watch = Watch(twin, apart, every_s, tell)
+        last = train_run(config, RunFolder(folder), watch, warn=tell)
     return {
         "game": config.name,
         "algo": config.algo,

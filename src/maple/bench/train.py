@@ -23,7 +23,7 @@ from maple.training.build import build_trainer
 from maple.training.fleet.fleet import Fleet
 from maple.training.loop import Trainer, Update
 
-__all__ = ["MapleSide", "Side", "bench_train"]
+__all__ = ["MapleSide", "Side", "bench_train", "later_on"]
 
 PAIRS = 5
 UNBOUNDED = 10**15
@@ -51,7 +51,7 @@ class MapleSide:
         torch.set_num_threads(1)
         self.team = Team(threads)
         if not bounded:
-            config = _later_on(config)
+            config = later_on(config)
         game = make_game(config.name, config.game)
         self.trainer: Trainer = build_trainer(config, game, self.team)
         if not bounded and isinstance(self.trainer.arena, NativeArena):
@@ -94,7 +94,7 @@ class MapleSide:
         return done / wall
 
 
-def _later_on(config: Config) -> Config:
+def later_on(config: Config) -> Config:
     """A run without end and without what happens once, at its start."""
     dqn = {"study": None, "warmup": min(config.dqn.warmup, config.dqn.horizon)}
     return config.model_copy(

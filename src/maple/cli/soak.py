@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,9 +43,10 @@ def soak(
 ) -> None:
     """Train for an hour in folders that are thrown away: do speed, memory, files and processes stay flat?
 
-    Each game has its share of the time and a process of its own. Speed is taken relative to a kernel that is timed all
-    along. What the agent learns changes how long its decisions take, so add `--set optimizer.learning_rate=1e-9` to see
-    the machinery alone. The exit code is 1 where something is not flat.
+    Each game has its share of the time and a process of its own. Speed is taken relative to a twin: the same run,
+    young, in another process that trains for a moment every few seconds while the long one waits. What the agent
+    learns changes how long its decisions take, so add `--set optimizer.learning_rate=1e-9` to see the machinery alone.
+    The exit code is 1 where something is not flat.
 
     - `maple bench soak`
     - `maple bench soak ofc --minutes 30`
@@ -88,7 +90,7 @@ def _soak_here(config: Config, every_s: float) -> dict[str, Any]:
 
     compile_kernels(config)
     with TemporaryDirectory() as folder:
-        return bench_soak(config, Path(folder) / "soak", every_s, notes.print)
+        return bench_soak(config, Path(folder) / "soak", every_s, partial(notes.print, soft_wrap=True))
 
 
 def kills(
