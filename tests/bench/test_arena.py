@@ -7,7 +7,7 @@ import json
 import pytest
 
 from maple.arena.choose import choose_workers
-from maple.bench.arena import bench_arena
+from maple.bench.arena import bench_arena, overhead_us
 from maple.bench.faults import bench_faults
 from maple.core.config import WorkerConfig
 from tests.cli.command import maple, maple_alone
@@ -20,6 +20,11 @@ def test_every_side_is_measured() -> None:
     assert all(found[side]["steps_per_s"] > 0 for side in sides)
     ratios = {"maple_over_serial", "maple_over_limit", "maple_over_unmasked", "auto_over_serial"}
     assert ratios == found["ratios"].keys()
+
+
+def test_overhead_is_what_a_step_takes_more_than_where_plain_loops_keep_the_cores_as_busy() -> None:
+    speeds = {"maple": [100e3, 50e3, 80e3], "limit": [125e3, 100e3, 80e3]}  # 20 for 16 µs, 40 for 20, 25 for 25
+    assert overhead_us(speeds, workers=2) == pytest.approx(4.0)
 
 
 def test_the_command_tells_of_every_side_and_every_ratio() -> None:

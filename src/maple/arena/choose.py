@@ -35,7 +35,8 @@ GAIN = 1.1  # workers have to promise this much before they are tried
 CLEAR_S = 1e-3  # envs of such a step, and rounds of CLEAR_ROUND_S, leave no doubt that workers pay: nothing is tried
 CLEAR_ROUND_S = 0.03
 TRIAL_S = 2.0  # for the trial, once the env can be made
-TRY_S, TURNS = 0.1, 5
+TRY_S, TURNS, MOST_TURNS = 0.1, 5, 15
+CLOSE = 0.8, 1.25  # gains between these take more turns: a single one is off by a fifth on a shared machine
 READY_LIMIT_S = 1.0  # envs that take longer to get ready, all together, are not made only to be tried
 
 Tell = Callable[[str], None]
@@ -117,12 +118,14 @@ def _play(arena: SerialArena | WorkerArena, game: ExternalGame, seconds: float) 
 
 def _gain(game: ExternalGame, tables: int, workers: int, parts: Parts) -> float:
     """How many times faster workers are than the plain loop, tried out in turns; the first is warm-up."""
-    ratios = []
+    ratios: list[float] = []
+    gain = 1.0
     shared = WorkerArena(game, tables, 0, workers=workers, parts=parts, spares=0)
     with SerialArena(game, tables, 0) as serial, shared:
-        for _ in range(1 + TURNS):
+        while len(ratios) <= TURNS or (CLOSE[0] < gain < CLOSE[1] and len(ratios) <= MOST_TURNS):
             ratios.append(_play(serial, game, TRY_S) / _play(shared, game, TRY_S))
-    return float(np.median(ratios[1:]))
+            gain = float(np.median(ratios[1:] or ratios))
+    return gain
 
 
 def _choose(game: ExternalGame, trial: Trial, tables: int, cores: int) -> tuple[int, str]:

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from maple.arena.board import AT, COMMANDS, DONE, LINE, PLAYED, Board, Ledger
 from maple.arena.child import FATAL
 from maple.arena.memory import SharedBlock
-from maple.arena.patience import Patience, let_others_run
+from maple.arena.patience import CROWDED_S, SHORT_S, Patience, let_others_run
 from maple.arena.processes import Keeper, Watch, WorkerProcess
 from maple.arena.readers import open_readers
 from maple.arena.seeds import env_seed
 from maple.arena.worker_main import ENDED
+from maple.core.cores import available_cores
 from maple.core.errors import ConfigError, GameError
 from maple.core.spec import GameSpec
 from maple.core.step import Ended, Outcome, Step
@@ -99,7 +100,7 @@ class WorkerArena:
         self.lost_workers = 0
         self._died_at: dict[int, float] = {}
         self.replaced_s: list[float] = []  # from each death until its tables had their next decisions
-        self._patience = Patience()
+        self._patience = Patience(CROWDED_S if workers >= available_cores() else SHORT_S)
         self._row_bytes = 8 * game.spec.view + 8  # of a decision in shared memory: what is seen, reward, action
         self._task = self._describe_task(game)
         self._keeper = Keeper(self._start, workers, spares, self._look_after)

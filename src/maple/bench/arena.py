@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from statistics import median
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -21,7 +22,7 @@ from maple.core.cores import available_cores
 from maple.games import make_game
 from maple.games.external.game import ExternalGame
 
-__all__ = ["STEP_COSTS_US", "ArenaSide", "bench_arena"]
+__all__ = ["STEP_COSTS_US", "ArenaSide", "bench_arena", "overhead_us"]
 
 STEP_COSTS_US = (0.0, 10.0, 50.0, 200.0, 1000.0)
 ROUNDS = 7  # of slices at least; the first is warm-up and dropped
@@ -122,6 +123,14 @@ def _ratios(speeds: dict[str, list[float]]) -> dict[str, Any]:
     return found
 
 
+def overhead_us(speeds: dict[str, list[float]], workers: int) -> float:
+    """What a step takes more, over all workers, than where plain loops keep as many cores as busy: the median round's.
+
+    Beside one plain loop the cores' own loss would count: each of them is slower when all are busy.
+    """
+    return 1e6 * median(workers / ours - workers / plain for ours, plain in zip(speeds["maple"], speeds["limit"]))
+
+
 def bench_arena(
     costs_us: Sequence[float],
     envs: int,
@@ -145,7 +154,7 @@ def bench_arena(
                 "workers": workers,
                 "auto_workers": auto,
                 **{name: {"steps_per_s": means[name], "slices": speeds[name]} for name in speeds},
-                "overhead_us_per_step": 1e6 * (workers / means["maple"] - 1 / means["serial"]),
+                "overhead_us_per_step": overhead_us(speeds, workers),
                 "ratios": _ratios(speeds),
                 "seed": seed,
                 "machine": machine(),
