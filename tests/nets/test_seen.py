@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
+from maple.arena.native import NativeArena
 from maple.core.sources import load_config
 from maple.core.step import Options
 from maple.core.threads import Team
 from maple.games import make_game
+from maple.games.contract import Game
 from maple.learn import dqn
 from maple.learn.dqn import DqnRecipe, Pupil, dqn_round
 from maple.learn.replay import Replay
@@ -41,19 +44,35 @@ def _begin(array: np.ndarray) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def test_options_in_pieces_are_those_of_the_whole(decisions: Decisions, team: Team) -> None:
-    seen = Seen(decisions.game, team)
-    whole = seen.described(decisions.view, with_state=True, keep=True)
+@pytest.mark.parametrize("name", ["ofc", "wargame"])  # options of several parts, and of one
+def test_options_in_pieces_are_those_of_the_whole(name: str, decisions: Decisions, team: Team) -> None:
+    game, view = (decisions.game, decisions.view) if name == "ofc" else _skirmishes(team)
+    seen = Seen(game, team)
+    whole = seen.described(view, with_state=True, keep=True)
     layer = SparseLayer(seen.spec.features, 8)
     expected = layer.of_options(whole.options, seen.spec.max_parts).detach()
-    for lo, hi in ((0, 1), (3, 40), (40, len(decisions.view))):
-        part, alone = whole.of(lo, hi), seen.options(decisions.view[lo:hi], keep=True)
+    for lo, hi in ((0, 1), (3, 40), (40, len(view))):
+        part, alone = whole.of(lo, hi), seen.options(view[lo:hi], keep=True)
         assert np.array_equal(part.options.offset, alone.offset)
         assert np.array_equal(part.options.action, alone.action)
         assert np.array_equal(part.options.option_part, alone.option_part)
+        assert len(part.options.part) == len(alone.part)
         found = layer.of_options(part.options, seen.spec.max_parts).detach()
         assert torch.equal(found, expected[whole.options.offset[lo] : whole.options.offset[hi]])
-        assert np.array_equal(part.state.length, seen.state(decisions.view[lo:hi]).length)
+        assert torch.allclose(found, layer.of_options_in_torch(part.options), atol=1e-5)
+        assert np.array_equal(part.state.length, seen.state(view[lo:hi]).length)
+
+
+def _skirmishes(team: Team) -> tuple[Game, NDArray[np.uint64]]:
+    """The wargame, and decisions of some of its tables."""
+    game = make_game("wargame")
+    arena = NativeArena(game, 60, 5, team, observations=False, check=False)
+    action = np.zeros(60, np.int32)
+    for _ in range(20):
+        step = arena.recv()
+        game.bot("random")(step.view, 1, step.keys, action, 0, 60)
+        arena.send(action)
+    return game, arena.recv().view.copy()
 
 
 def test_all_that_networks_read_is_where_a_gpu_reads_it(decisions: Decisions, team: Team, pinned: list[int]) -> None:

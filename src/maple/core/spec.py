@@ -24,6 +24,10 @@ class OptionSpec:
     state_width: int  # features of a decision before any option is taken
     max_options: int  # options that one decision may have
 
+    def part_rows(self, decisions: int, options: int) -> int:
+        """Rows of parts that so many decisions with so many options have."""
+        return options if self.option_parts == 1 else decisions * self.max_parts
+
 
 @dataclass(frozen=True, slots=True)
 class EntityGroup:

@@ -48,14 +48,16 @@ class Options:
     """Legal options described by features, as ragged rows: options offset[i] to offset[i + 1] belong to decision i.
 
     An option is the sum of what all options of its decision share and of a few parts, each a list of binary features.
+    Parts of decision i start at i * max_parts, so that its options can share them. Where an option is one part, parts
+    are rows like options: the memory that is touched does not grow with the most options that a decision may have.
     """
 
     offset: NDArray[np.int64]  # (B + 1,)
     action: NDArray[np.int16]  # (N,) the plain index of each option
     shared: NDArray[np.int16]  # (B, shared_width)
     shared_length: NDArray[np.int16]  # (B,)
-    part: NDArray[np.int16]  # (B * max_parts, part_width) parts of decision i start at i * max_parts
-    part_length: NDArray[np.int16]  # (B * max_parts,)
+    part: NDArray[np.int16]  # (B * max_parts, part_width), or (N, part_width) where an option is one part
+    part_length: NDArray[np.int16]  # (B * max_parts,) or (N,)
     option_part: NDArray[np.int32]  # (N, option_parts) rows of `part`
 
     def lists(self) -> tuple[NDArray[Any], ...]:
@@ -67,20 +69,21 @@ class Options:
         """Those of decisions [lo, hi), numbered from there."""
         begin, end = self.offset[lo], self.offset[hi]
         each = len(self.part) // max(1, len(self.shared))
+        first, last = (begin, end) if self.option_part.shape[1] == 1 else (lo * each, hi * each)
         return Options(
             offset=self.offset[lo : hi + 1] - begin,
             action=self.action[begin:end],
             shared=self.shared[lo:hi],
             shared_length=self.shared_length[lo:hi],
-            part=self.part[lo * each : hi * each],
-            part_length=self.part_length[lo * each : hi * each],
-            option_part=self.option_part[begin:end] - np.int32(lo * each),
+            part=self.part[first:last],
+            part_length=self.part_length[first:last],
+            option_part=self.option_part[begin:end] - np.int32(first),
         )
 
     @staticmethod
     def allocate(spec: OptionSpec, decisions: int, options: int) -> Options:
         """Room for this many decisions and options."""
-        parts = decisions * spec.max_parts
+        parts = spec.part_rows(decisions, options)
         return Options(
             offset=np.zeros(decisions + 1, np.int64),
             action=np.zeros(options, np.int16),

@@ -21,6 +21,7 @@ __all__ = ["CHUNK", "ROWS", "Described", "Look", "Seen", "part_of"]
 
 CHUNK = 3072  # options at a time: their hidden layer stays in a core's own cache
 PIECES = 12  # pieces to aim for where there is little to do, so that all threads end at about the same time
+SPARE = 1.25  # more room than was asked for, so that buffers soon stop growing
 ROWS = 512  # decisions at a time, where options do not matter
 
 
@@ -153,9 +154,9 @@ class Seen:
         """This thread's own buffers, cut to size."""
         buffer: Options | None = self._scratch.__dict__.get("options")
         if buffer is None or len(buffer.shared) < n or len(buffer.action) < total:
-            buffer = self._room_for_options(max(n, 1024), max(total, CHUNK))
+            buffer = self._room_for_options(max(n, 1024), max(int(total * SPARE), CHUNK))
             self._scratch.options = buffer
-        parts = n * self.spec.max_parts
+        parts = self.spec.part_rows(n, total)
         return replace(
             buffer,
             offset=buffer.offset[: n + 1],

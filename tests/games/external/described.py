@@ -36,13 +36,12 @@ class DescribedEnv(ExternalGame):
         masks = self.plan.layout.mask_of(np.ascontiguousarray(view))
         self.describe_state(view, options.shared, options.shared_length, lo, hi)
         for row in range(lo, hi):
-            legal, first = np.flatnonzero(masks[row]), row * self.spec.actions
-            part = slice(options.offset[row], options.offset[row + 1])
-            options.action[part] = legal
-            options.option_part[part, 0] = first + np.arange(len(legal))
-            options.part[first : first + len(legal), 0] = self._seen + legal
-            options.part_length[first : first + self.spec.actions] = 0
-            options.part_length[first : first + len(legal)] = 1
+            legal, first = np.flatnonzero(masks[row]), options.offset[row]
+            own = slice(first, options.offset[row + 1])
+            options.action[own] = legal
+            options.option_part[own, 0] = first + np.arange(len(legal))
+            options.part[own, 0] = self._seen + legal
+            options.part_length[own] = 1
 
     def describe_state(
         self, view: NDArray[np.uint64], feature: NDArray[np.int16], length: NDArray[np.int16], lo: int, hi: int

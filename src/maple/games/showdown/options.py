@@ -234,9 +234,8 @@ def describe(seen, at, offset, shared, shared_length, part, part_length, option_
         shared_length[i] = describe_shared(row, at, shared[i])
         for a in range(ACTIONS):
             if (bits >> a) & 1:
-                place = i * ACTIONS + a
-                part_length[place] = _describe_option(row, at, a, part[place])
-                option_part[n, 0] = place
+                part_length[n] = _describe_option(row, at, a, part[n])
+                option_part[n, 0] = n
                 action[n] = a
                 n += 1
 

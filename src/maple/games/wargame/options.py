@@ -259,10 +259,9 @@ def describe(view, book, scratch, offset, shared, shared_length, part, part_leng
         known = _survey(t, book[0])
         shared_length[i] = describe_course(t, book[0], rounds, known[0], known[1], shared[i])
         for k in range(count):
-            place, n = i * MAX_OPTIONS + k, offset[i] + k
-            left = rounds - t.round
-            part_length[place] = _describe_option(t, book[0], np.int64(legal[k]), left, known, ways, part[place])
-            option_part[n, 0], action[n] = place, legal[k]
+            n, left = offset[i] + k, rounds - t.round
+            part_length[n] = _describe_option(t, book[0], np.int64(legal[k]), left, known, ways, part[n])
+            option_part[n, 0], action[n] = n, legal[k]
 
 
 @kernel
