@@ -39,7 +39,7 @@ def test_each_games_reward_is_written_with_its_parts(tmp_path: Path) -> None:
     config = load_config("wargame", settings=settings, flags={"steps": 1500})
     train_run(config, run, lambda progress: told.append(progress) is None)
     rows = run.records("rewards.jsonl")
-    parts = {"reward_win", "reward_margin", "reward_vp", "reward_damage", "reward_hold"}
+    parts = {"reward_win", "reward_margin", "reward_vp", "reward_damage", "reward_hold", "reward_luck"}
     assert len(rows) > 5
     for row in rows:
         assert row.keys() == {"steps", "seat", "reward", *parts}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from maple.arena.native import NativeArena
@@ -12,6 +13,7 @@ from maple.core.step import Step
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.wargame.game import WargameGame
+from maple.games.wargame.state import COMPONENTS
 from tests.games.wargame.slow_pieces import Squad, turned
 from tests.games.wargame.slow_table import SlowGame
 
@@ -88,6 +90,8 @@ class SideBySide:
         assert figures["charges"].tolist() == slow.charges
         assert figures["length"] == slow.decisions
         assert figures["destroyed"].tolist() == slow.destroyed
+        luck = self.game.settings.rewards.luck.weight * (slow.luck[0] - slow.luck[1])
+        assert figures["parts"][:, COMPONENTS.index("luck")].tolist() == pytest.approx([luck, -luck], abs=1e-4)
 
 
 def seen_cell(seat: int, squad: Squad) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from math import floor
 import numpy as np
 
 from maple.core.rng import Purpose, bounded, key, scramble, stream_next
-from maple.games.wargame.content import Unit
+from maple.games.wargame.content import Melee, Unit
 
 WIDTH, HEIGHT = 22, 15
 Cell = tuple[int, int]  # column, row
@@ -58,6 +58,50 @@ class Squad:
     def lost_points(self) -> int:
         body = self.unit.body
         return body.points * (body.models - self.models) // body.models
+
+
+def chance_through(skill: int, wound: int, save: int, focus: bool) -> float:
+    """That a throw hits, wounds and is not saved, by counting the faces of all dice."""
+    faces = range(1, 7)
+    firsts = [die for first in faces for die in (faces if focus and first == 1 else [first] * 6)]
+    hits = [die for die in firsts if die != 1 and (die == 6 or die >= skill)]
+    unsaved = [die for die in faces if die == 1 or die < save]
+    return len(hits) / 36 * len([die for die in faces if die >= wound]) / 6 * len(unsaved) / 6
+
+
+def strike(
+    squad: Squad, weapon: Melee, foe: Squad, bonus: int, focus: bool, dice: Dice
+) -> tuple[tuple[int, int, int, int], float]:
+    """A squad's attack: throws, hits, wounds and unsaved ones, and hundreds of points beyond the average."""
+    body = foe.unit.body
+    save = min(body.save + weapon.piercing - bonus, body.invulnerable or 7)
+    s, t = weapon.strength, body.toughness
+    wound = 2 if s >= 2 * t else 6 if 2 * s <= t else 4 if s == t else 3 if s > t else 5
+    through = chance_through(weapon.skill, wound, save, focus)
+    blow = body.points / body.models / -(-body.wounds // weapon.damage) / 100
+    throws, hits, wounds, unsaved, luck = squad.models * weapon.attacks, 0, 0, 0, 0.0
+    for _ in range(throws):
+        luck -= through * blow
+        hit = dice.d6()
+        if hit == 1 and focus:
+            hit = dice.d6()
+        if hit == 1 or (hit != 6 and hit < weapon.skill):
+            continue
+        hits += 1
+        if dice.d6() < wound:
+            continue
+        wounds += 1
+        saved = dice.d6()
+        if saved != 1 and saved >= save:
+            continue
+        unsaved += 1
+        luck += blow
+        foe.wounds -= weapon.damage
+        if foe.wounds <= 0:
+            foe.models, foe.wounds = foe.models - 1, body.wounds
+            if not foe.alive:
+                break
+    return (throws, hits, wounds, unsaved), luck
 
 
 def turned(cell: Cell) -> Cell:

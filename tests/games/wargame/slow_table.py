@@ -11,7 +11,7 @@ from typing import Any
 
 from maple.games.wargame.content import BattleMap, Mission, Roster, load_map, load_mission
 from maple.games.wargame.game import WargameGame
-from tests.games.wargame.slow_pieces import HEIGHT, WIDTH, Cell, Dice, Squad, apart, between, touching, turned
+from tests.games.wargame.slow_pieces import HEIGHT, WIDTH, Cell, Dice, Squad, apart, between, strike, touching, turned
 
 SHOOT, CHARGE, FIGHT, HOLD, DEFER, FOCUS, SURGE, BRACE, RALLY = 289, 297, 305, 313, 314, 315, 316, 317, 325
 COMMAND, MOVING, SHOOTING, CHARGING, FIGHTING = range(5)
@@ -27,6 +27,7 @@ class SlowGame:
     sides: list[list[Squad]] = field(default_factory=lambda: [[], []])
     vp: list[int] = field(default_factory=lambda: [0, 0])
     destroyed: list[int] = field(default_factory=lambda: [0, 0])
+    luck: list[float] = field(default_factory=lambda: [0.0, 0.0])  # hundreds of points beyond the average
     kills: list[int] = field(default_factory=lambda: [0, 0])
     charges: list[int] = field(default_factory=lambda: [0, 0])
     command: list[int] = field(default_factory=lambda: [0, 0])
@@ -362,34 +363,13 @@ class SlowGame:
         foe, shot = self.sides[1 - self.side][slot], self.phase == SHOOTING
         weapon = squad.unit.ranged if shot else squad.unit.melee
         assert weapon is not None
-        body, before = foe.unit.body, foe.lost_points
-        save = body.save + weapon.piercing - foe.braced - (shot and self.covered(squad.cell, foe.cell))
-        save = min(save, body.invulnerable or 7)
-        s, t = weapon.strength, body.toughness
-        wound = 2 if s >= 2 * t else 6 if 2 * s <= t else 4 if s == t else 3 if s > t else 5
-        throws, models, hits, wounds, unsaved = squad.models * weapon.attacks, foe.models, 0, 0, 0
-        for _ in range(throws):
-            hit = dice.d6()
-            if hit == 1 and self.boost == "focus":
-                hit = dice.d6()
-            if hit == 1 or (hit != 6 and hit < weapon.skill):
-                continue
-            hits += 1
-            if dice.d6() < wound:
-                continue
-            wounds += 1
-            saved = dice.d6()
-            if saved != 1 and saved >= save:
-                continue
-            unsaved += 1
-            foe.wounds -= weapon.damage
-            if foe.wounds <= 0:
-                foe.models, foe.wounds = foe.models - 1, body.wounds
-                if not foe.alive:
-                    break
+        before = foe.lost_points
+        bonus = foe.braced + (shot and self.covered(squad.cell, foe.cell))
+        models, counts, luck = foe.models, *strike(squad, weapon, foe, bonus, self.boost == "focus", dice)
+        self.luck[self.side] += luck
         assert self.slot is not None
         lost = models - foe.models
-        self.rolls.append([1 if shot else 2, self.side * 8 + self.slot, slot, throws, hits, wounds, unsaved, lost])
+        self.rolls.append([1 if shot else 2, self.side * 8 + self.slot, slot, *counts, lost])
         gained, per = foe.lost_points - before, self.mission.points_per_vp
         self.vp[self.side] += (self.destroyed[self.side] + gained) // per - self.destroyed[self.side] // per
         self.destroyed[self.side] += gained

@@ -9,6 +9,7 @@ from maple.arena.native import NativeArena
 from maple.core.threads import Team
 from maple.games.wargame.combat import roll_d6, roll_two
 from maple.games.wargame.content import load_roster
+from maple.games.wargame.state import COMPONENTS
 from tests.games.wargame.match import play, wargame
 from tests.games.wargame.slow_table import HOLD, SHOOT, SHOOTING, SlowGame
 
@@ -124,6 +125,13 @@ def test_fighting_pays_and_games_do_not_all_end_on_the_limit(team: Team) -> None
     assert 0.05 < (figures["end_reason"] == 1).mean() < 0.95
     idle = play(wargame(), ("charger", "random"), 60, 1, team)
     assert idle["destroyed"][:, 0].mean() > 100
+
+
+def test_luck_is_nothing_on_average_and_much_of_what_decides(team: Team) -> None:
+    figures = play(wargame(rewards={"win": 0, "margin": 0, "luck": 1}), ("tactician", "tactician"), 600, 3, team)
+    luck, won = figures["parts"][:, 0, COMPONENTS.index("luck")], figures["score"][:, 0]
+    assert abs(luck.mean()) < 3 * luck.std() / len(luck) ** 0.5
+    assert np.corrcoef(luck, won)[0, 1] > 0.3
 
 
 def test_the_roster_has_no_free_lunch() -> None:

@@ -12,7 +12,7 @@ from tests.games.wargame.match import SideBySide, wargame
     ("options", "bot", "tables", "steps"),
     [
         ({}, "random", 10, 200),
-        ({"armies": "drawn"}, "tactician", 8, 200),
+        ({"armies": "drawn", "rewards": {"luck": 1}}, "tactician", 8, 200),
         ({"armies": "assault", "maps": ["ruins", "courtyard"]}, "greedy", 8, 200),
         ({"armies": "gunline,raiders", "missions": ["hunt"], "rounds": 3, "step_cap": 60}, "charger", 10, 160),
     ],

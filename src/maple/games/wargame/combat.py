@@ -26,7 +26,7 @@ __all__ = [
 
 _DEAL = int(Purpose.DEAL)
 _FIRST = weapon_column(RANGED, 0)
-_WIN, _MARGIN, _VP, _DAMAGE, _HOLD = range(5)
+_WIN, _MARGIN, _VP, _DAMAGE, _HOLD, _LUCK = range(6)
 DAMAGE_SCALE = 0.01  # of points destroyed
 
 
@@ -115,9 +115,12 @@ def attack(t, book, rules, seed, kind, side, slot, foe, focus):
     hit_on, wound_on = book.hit_on[kind, unit], book.wound_on[kind, unit, target]
     save_on = book.save_on[kind, unit, target, save_bonus(t, book, kind, side, slot, foe)]
     state = dice_key(t, seed, side, slot)
+    through = _chance_of(hit_on, focus) * _chance_of(wound_on, False) * (1.0 - _saved(save_on))
     hits = wounds = unsaved = 0
+    awaited = 0.0
     left, front = np.int64(t.models[1 - side, foe]), np.int64(t.wounds[1 - side, foe])
     for _ in range(throws):
+        awaited += through
         die, state = roll_d6(state)
         if die == 1 and focus:
             die, state = roll_d6(state)
@@ -139,7 +142,26 @@ def attack(t, book, rules, seed, kind, side, slot, foe, focus):
                 break
     lost = np.int64(t.models[1 - side, foe]) - left
     note(t, SHOT + kind, side, slot, foe, (throws, hits, wounds, unsaved, lost))
+    # Each throw is set against its own chance, so what is added up is zero on average whatever is done.
+    profile = book.profile[target]
+    blows = np.float32(profile[MODELS] * ((size + damage - 1) // damage))
+    luck = np.float32((unsaved - awaited) * DAMAGE_SCALE) * np.float32(profile[POINTS]) / blows
+    t.pending[side, _LUCK] += luck
+    t.pending[1 - side, _LUCK] -= luck
     _take_losses(t, book, rules, side, foe, left, front)
+
+
+@kernel
+def _chance_of(roll, again):
+    """That a d6 shows `roll` or more, or a 6, and no 1; with ones thrown again once."""
+    chance = (7 - min(6, max(2, roll))) / 6
+    return chance * (7 / 6 if again else 1.0)
+
+
+@kernel
+def _saved(roll):
+    """That a save succeeds: a 1 never does, a 7 is never thrown."""
+    return max(0, 7 - max(2, roll)) / 6
 
 
 @kernel

@@ -51,6 +51,11 @@ class RewardSettings(BaseModel):
     vp: Component = Field(Component(), description="each VP, for good")
     damage: Component = Field(Component(), description="each hundred points destroyed")
     hold: Component = Field(Component(), description="each objective held when it scores")
+    luck: Component = Field(
+        Component(),
+        description="each hundred points destroyed beyond what the dice should destroy on average; less than 0 takes "
+        "it back, which changes what is learned in no way but that it is less noisy",
+    )
 
 
 class WargameSettings(BaseModel):
@@ -149,7 +154,7 @@ class WargameGame:
         if chosen.points < cheapest:
             raise GameError(f"game.points = {chosen.points} buys no squad; the cheapest of the roster costs {cheapest}")
         earns = chosen.rewards
-        parts = (earns.win, earns.margin, earns.vp, earns.damage, earns.hold)
+        parts = (earns.win, earns.margin, earns.vp, earns.damage, earns.hold, earns.luck)
         weight, every = weights_and_intervals(dict(zip(state.COMPONENTS, parts, strict=True)))
         self.rules = np.zeros(1, state.RULES)
         self.rules[0] = (

@@ -60,7 +60,7 @@ MAX_COMMAND = 3  # points for tactics that a side can save up
 SURGE_INCHES = 2
 BOOST_FOCUS, BOOST_SURGE = 1, 2  # TABLE.boost
 PLAYING, TERMINATED, TRUNCATED = 0, 1, 2
-_WIN, _MARGIN, _VP, _DAMAGE, _HOLD = range(len(COMPONENTS))
+_WIN, _MARGIN, _VP, _DAMAGE, _HOLD = range(5)
 
 
 @kernel

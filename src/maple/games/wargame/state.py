@@ -85,7 +85,7 @@ SHOT, BLOW, RUN, NERVE = (
 )  # throws, hits, wounds, unsaved, models lost (both); inches, needed; 2d6, leadership
 ROLLS = 32  # that are kept of one decision: both sides can fight out a phase without a choice, and lose their nerve
 
-COMPONENTS = ("win", "margin", "vp", "damage", "hold")  # of the reward
+COMPONENTS = ("win", "margin", "vp", "damage", "hold", "luck")  # of the reward
 
 RULES = np.dtype(
     [
