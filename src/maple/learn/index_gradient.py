@@ -35,7 +35,8 @@ def soften(n, log_p, p):
     total = _0
     for j in range(n):
         p[j] = exp(max(log_p[j] - top, _LEAST))
-        total += p[j]
+    for j in range(n):
+        total += p[j]  # on its own: in the loop above, how it is added up would depend on where the arrays lie
     shift, share = top + np.log(total), _1 / total
     for j in range(n):
         log_p[j] -= shift
