@@ -10,7 +10,9 @@ import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
+from threading import Event
 
+import llvmlite.binding as llvm
 import pytest
 import typer
 
@@ -112,6 +114,87 @@ def test_signals_mean_something_else_while_there_is_something_to_save() -> None:
         _terminate()
     assert ended.value.exit_code == 0
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def _wait_for_it() -> None:
+    Event().wait(60)
+    pytest.fail("the signal was dropped")
+
+
+class _Finalized:
+    """Sends a signal where Python drops exceptions, as callbacks of the compiler do."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, typer.Exit), (signal.SIGINT, KeyboardInterrupt)])
+def test_a_signal_is_heard_where_exceptions_are_dropped(
+    number: signal.Signals, error: type[BaseException], capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = sys.unraisablehook
+
+    def forget() -> None:
+        _Finalized(number)
+        _wait_for_it()
+
+    with pytest.raises(error), Interruptions():
+        forget()
+    assert sys.unraisablehook is before
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_nothing_is_raised_where_the_compiler_calls_back(capfd: pytest.CaptureFixture[str]) -> None:
+    """An exception that it drops there has ended in a segmentation fault."""
+    called = list[object]()
+
+    def in_between(module: object) -> None:
+        called.append(module)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def load() -> None:
+        target = llvm.Target.from_default_triple().create_target_machine()
+        with llvm.create_mcjit_compiler(llvm.parse_assembly("define i32 @f() { ret i32 7 }"), target) as engine:
+            engine.set_object_cache(getbuffer_func=in_between)
+            engine.finalize_object()
+        called.append("to the end")
+        _wait_for_it()
+
+    with pytest.raises(typer.Exit), Interruptions():
+        load()
+    assert called[1:] == ["to the end"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_second_signal_does_not_end_what_is_ending() -> None:
+    ended = []
+
+    def end() -> None:
+        try:
+            _terminate()
+        finally:
+            _terminate()
+            ended.append(True)
+
+    with pytest.raises(typer.Exit), Interruptions():
+        end()
+    assert ended == [True]
+
+
+def test_other_exceptions_that_are_dropped_are_told_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda dropped: told.append(str(dropped.exc_value)))
+
+    class Failing:
+        def __del__(self) -> None:
+            raise ValueError("a mistake")
+
+    with Interruptions():
+        Failing()
+    assert told == ["a mistake"]
 
 
 def test_a_pipe_that_nobody_reads_any_more_does_not_end_a_run(tmp_path: Path) -> None:
