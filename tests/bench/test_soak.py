@@ -120,11 +120,12 @@ def test_a_slow_twin_has_a_fifth_of_the_time_at_the_most() -> None:
 def test_a_real_run_is_looked_at(tmp_path: Path) -> None:
     config = load_config("ofc", settings=[*TINY, "steps=7200", "threads=1", "probe_every_s=0"])
     told: list[str] = []
+    others = len(psutil.Process().children(recursive=True))  # that tests before this one have left standing by
     found = bench_soak(config, tmp_path / "soak", 0.0, told.append)  # however long an update takes here
     assert len(found["looks"]) == len(told) >= 1
     assert all(look["memory_mb"] > 50 and look["steps_per_s"] > 0 for look in found["looks"])
     assert all(look["slices"] >= 1 and look["twin_steps_per_s"] > 0 for look in found["looks"])
-    assert all(look["processes"] == 1 for look in found["looks"])  # the twin is no part of it
+    assert all(look["processes"] == 1 + others for look in found["looks"])  # the twin is no part of it
     assert found["steps"] >= 7200
 
 

@@ -79,7 +79,7 @@ def test_the_short_line_counts_waiting_for_actors_as_the_envs(tmp_path: Path) ->
 
 def test_the_thread_that_draws_ahead_waits_for_the_trainer(tmp_path: Path) -> None:
     dqn = ["algo=dqn", "dqn.horizon=512", "dqn.minibatch=64", "dqn.warmup=200", "dqn.prefetch=true", "workers.count=0"]
-    accounts = _profiled(WALK, tmp_path, 4_000, [*SMALL, *dqn])
+    accounts = _profiled(WALK, tmp_path, 12_000, [*SMALL, *dqn])
     ahead = accounts["main/maple-prefetch"]
     assert _waited(ahead, "prefetch") == ahead["idle_s"] > 0
     assert {"replay_sample", "learn_encode", "prefetch"} <= {span["name"] for span in ahead["spans"]}

@@ -157,7 +157,8 @@ class Team:
         self.threads = threads
         self._met_s = 0.0
         if threads > 1:  # loaded here: Numba's clocks of loading are not made for threads that load at once
-            _watch(np.zeros(1, np.int64).ctypes.data, 0, 1, 0)
+            with span("build"):
+                _watch(np.zeros(1, np.int64).ctypes.data, 0, 1, 0)
         self._workers = [_Worker(f"maple-team-{i}") for i in range(1, threads)]
 
     def __enter__(self) -> Team:

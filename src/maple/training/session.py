@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -118,30 +118,30 @@ def train_run(
     `note` what was chosen for the run. Once `hurry` answers True, as it may while `tell` answers False, the play under
     way is left at once, and the progress is that of the last checkpoint. `held`: the caller has the run's lock.
     """
-    with span("build"):
-        config = settled(config)
-        game = _checked_game(config)
-    with nullcontext() if held else run.locked():
+    with ExitStack() as held_open:
         with span("build"):
+            config = settled(config)
+            game = _checked_game(config)
+            if not held:
+                held_open.enter_context(run.locked())
             config, checkpoint = resume_point(config, run, warn)
             donor = load_donor(start_from, config.name) if start_from and checkpoint is None else None
             OwnFiles(run.path).keep(files_of_run(config))
             run.write_json("config.json", config.model_dump())
             run.write_json("machine.json", describe_machine() | {"seed": config.seed})
             torch.set_num_threads(1)
-        with Team(config.threads or 1) as team:
-            with span("build"):
-                rivals = checkpoint_rivals(checkpoint.state) if checkpoint is not None else None
-                trainer = build_trainer(config, game, team, run.log, run.path, warn, rivals, note)
-            with closing(trainer.arena), closing(trainer.learner):
-                with span("build"):
-                    if donor is not None:
-                        _adopt(trainer, donor, start_from)
-                    if checkpoint is not None:
-                        _restore(trainer, checkpoint, warn)
-                    recorder = _recorder(config, run, trainer, warn)
-                with closing(recorder):
-                    return _Session(config, run, trainer, tell, saved, recorder, warn).go(hurry)
+            team = held_open.enter_context(Team(config.threads or 1))
+            rivals = checkpoint_rivals(checkpoint.state) if checkpoint is not None else None
+            trainer = build_trainer(config, game, team, run.log, run.path, warn, rivals, note)
+            held_open.enter_context(closing(trainer.arena))
+            held_open.enter_context(closing(trainer.learner))
+            if donor is not None:
+                _adopt(trainer, donor, start_from)
+            if checkpoint is not None:
+                _restore(trainer, checkpoint, warn)
+            recorder = held_open.enter_context(closing(_recorder(config, run, trainer, warn)))
+            session = _Session(config, run, trainer, tell, saved, recorder, warn)
+        return session.go(hurry)
 
 
 def _checked_game(config: Config) -> Game:
