@@ -141,7 +141,7 @@ def test_options_that_are_not_taken_hardly_matter(team: Team, monkeypatch: pytes
         batch = replace(batch, log_prob=log_prob.detach().numpy())
         descent = trainer.learner.schedule.descent
         ppo_update(net, descent, batch, recipe, 3, 0)
-        found.append(descent.flat.gradient.numpy().copy())
+        found.append(descent.state()["exp_avg"].copy())  # a tenth of the gradient
     exact, near = found
     assert (exact != near).any()
     assert np.linalg.norm(exact - near) < 1e-3 * np.linalg.norm(exact)

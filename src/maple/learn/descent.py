@@ -28,6 +28,8 @@ MIN_SHARE = 64  # rows that are worth a thread of their own
 BETA1, BETA2 = 0.9, 0.999
 COUNTED = ("loss_calculation", "gradient_calculation", "optimizer_step")  # spans, and where a crew counts their cycles
 LOSS, GRADIENT, OPTIMIZER = 5, 6, 7
+CHUNK = 128  # weights that are looked at together
+EVER, NOW = 1, 2  # when they had a gradient
 
 _0 = np.float32(0)
 _1 = np.float32(1)
@@ -44,25 +46,43 @@ def share_of(crew, rows):
 
 
 @fast_kernel
+def _gather(gradients, bits, threads, lo, hi):
+    """Add up the shares' gradients of some weights in the first share's; whether there is any. Writes gradients."""
+    some = np.uint32(0)
+    for share in range(threads):
+        for i in range(lo, hi):
+            some |= bits[share, i]
+    if some << np.uint32(1) == 0:  # all are zero, of either sign
+        return False
+    for other in range(1, threads):
+        for i in range(lo, hi):
+            gradients[0, i] += gradients[other, i]
+            gradients[other, i] = _0
+    return True
+
+
+@fast_kernel
 def descend(crew, state, max_norm, learning_rate, eps):
     """Add up the shares' gradients and take a step of Adam, each thread for its part of the weights. Writes state.
 
-    Returns False if another thread has failed. `state` holds the weights (P,), the shares' gradients (threads, P),
-    Adam's two moments (P,), its number of steps (1,) and room for norms (threads,).
+    Returns False if another thread has failed. `state` holds the weights (P,), the shares' gradients (threads, P), which
+    are zero again afterwards, Adam's two moments (P,), its number of steps (1,), room for norms (threads,), the bits of
+    the gradients, and for each CHUNK of weights whether it ever had a gradient: where it had none, Adam stands still, and
+    of the features of a large game most are like that.
     """
-    weights, gradients, mean, square, step, norms = state
-    me, threads, size = crew[0], crew[1], len(weights)
-    lo, hi = size * me // threads, size * (me + 1) // threads
+    weights, gradients, mean, square, step, norms, bits, pulled = state
+    me, threads, size, chunks = crew[0], crew[1], len(weights), len(pulled)
+    first, last, total = chunks * me // threads, chunks * (me + 1) // threads, gradients[0]
     if not meet(crew):
         return False
     began = cycles()
-    total = gradients[0]
-    for other in range(1, threads):
-        for i in range(lo, hi):
-            total[i] += gradients[other, i]
     norm = _0
-    for i in range(lo, hi):
-        norm += total[i] * total[i]
+    for chunk in range(first, last):
+        lo, hi = chunk * CHUNK, min(size, (chunk + 1) * CHUNK)
+        if _gather(gradients, bits, threads, lo, hi):
+            pulled[chunk] = NOW
+            for i in range(lo, hi):
+                norm += total[i] * total[i]
     norms[me] = norm
     steps = step[0] + _1
     crew[OPTIMIZER] += cycles() - began
@@ -74,17 +94,29 @@ def descend(crew, state, max_norm, learning_rate, eps):
     rate = learning_rate / (1.0 - BETA1**steps)
     shrink = np.float32(1.0 / np.sqrt(1.0 - BETA2**steps))
     beta1, beta2, length = np.float32(BETA1), np.float32(BETA2), np.float32(rate)
-    for i in range(lo, hi):
-        g = total[i] * scale
-        mean[i] = beta1 * mean[i] + (_1 - beta1) * g
-        square[i] = beta2 * square[i] + (_1 - beta2) * g * g
-        weights[i] -= length * mean[i] / (np.sqrt(square[i]) * shrink + eps)
+    for chunk in range(first, last):
+        lo, hi = chunk * CHUNK, min(size, (chunk + 1) * CHUNK)
+        if pulled[chunk]:
+            for i in range(lo, hi):
+                g = total[i] * scale
+                mean[i] = beta1 * mean[i] + (_1 - beta1) * g
+                square[i] = beta2 * square[i] + (_1 - beta2) * g * g
+                weights[i] -= length * mean[i] / (np.sqrt(square[i]) * shrink + eps)
+        if pulled[chunk] == NOW:
+            total[lo:hi] = _0
+            pulled[chunk] = EVER
     crew[OPTIMIZER] += cycles() - began
     if not meet(crew):
         return False
     if me == 0:
         step[0] = steps  # the others read it after the next meeting
     return True
+
+
+@fast_kernel
+def _one_step(crew, state, learning_rate, eps, max_norm):
+    """Descend along gradients that are there. Writes state."""
+    descend(crew, state, max_norm, learning_rate, eps)
 
 
 PRECISIONS = (None, torch.bfloat16, torch.float16)
@@ -104,7 +136,8 @@ class Descent:
         self._set_precision(precision)
         self._eps = eps
         self.adam = torch.optim.Adam([self.flat.vector], learning_rate, (BETA1, BETA2), eps, fused=True)
-        self._gradients = np.zeros((team.threads, len(self.flat.vector)), np.float32)
+        self._gradients = np.zeros((team.threads, len(self.flat.vector)), np.float32)  # zero between steps
+        self._pulled = np.zeros(-(-len(self.flat.vector) // CHUNK), np.uint8)
         zeros = torch.zeros_like(self.flat.gradient)
         start = {"step": torch.zeros((), device=zeros.device), "exp_avg": zeros, "exp_avg_sq": zeros.clone()}
         self.adam.state[self.flat.vector] = start
@@ -134,6 +167,8 @@ class Descent:
         """Take over what state() gave; a run goes on with the numbers that it began with."""
         for name, value in self.adam.state[self.flat.vector].items():
             value.copy_(torch.from_numpy(np.array(state[name])).reshape(value.shape))
+        there = np.logical_or(*(np.array(state[name]).reshape(-1) != 0 for name in ("exp_avg", "exp_avg_sq")))
+        self._pulled[:] = np.logical_or.reduceat(there, np.arange(0, len(there), CHUNK)) * EVER
         if "numbers" not in state:
             return
         precision, *scaler = np.array(state["numbers"]).tolist()
@@ -152,7 +187,8 @@ class Descent:
         arrays = [self.flat.vector.detach(), moments["exp_avg"], moments["exp_avg_sq"], moments["step"].reshape(1)]
         weights, mean, square, step = (tensor.numpy() for tensor in arrays)
         threads = self._shares(minibatch)
-        state = (weights, self._gradients, mean, square, step, np.zeros(self.team.threads, np.float32))
+        norms, bits = np.zeros(self.team.threads, np.float32), self._gradients.view(np.uint32)
+        state = (weights, self._gradients, mean, square, step, norms, bits, self._pulled)
         rates = (np.float32(self.learning_rate), np.float32(self._eps))
         self.team.together(epoch, threads, state, *rates, *args, counted=COUNTED)
 
@@ -169,14 +205,10 @@ class Descent:
         figures = [np.zeros(0)] * parts
 
         def share(part: int) -> None:
-            gradient = self._gradients[part]
-            gradient[:] = 0
-            figures[part] = add_gradient(rows[bounds[part] : bounds[part + 1]], gradient)
+            figures[part] = add_gradient(rows[bounds[part] : bounds[part + 1]], self._gradients[part])
 
         self.team.each(share, parts)
-        with span("optimizer_step"):
-            np.sum(self._gradients[:parts], axis=0, out=self.flat.gradient.numpy())
-            self._move(max_norm)
+        self.by_kernel(_one_step, len(rows), np.float32(max_norm))
         return np.sum(figures, axis=0)  # type: ignore[no-any-return]
 
     def by_autograd(
@@ -215,14 +247,10 @@ class Descent:
     def _step(self, gradients: list[tuple[Tensor, ...]], max_norm: float) -> None:
         """Add up the shares' gradients and take a step of Adam."""
         total = self.flat.gradient
+        self._pulled[:] = EVER
         torch.cat([piece.reshape(-1) for piece in gradients[0]], out=total)
         for share in gradients[1:]:
             total.add_(torch.cat([piece.reshape(-1) for piece in share]))
-        self._move(max_norm)
-
-    def _move(self, max_norm: float) -> None:
-        """Take a step of Adam down the gradient."""
-        total = self.flat.gradient
         self._scaler.unscale_(self.adam)
         if max_norm:
             total.mul_((max_norm / (torch.linalg.vector_norm(total) + 1e-6)).clamp(max=1.0))

@@ -208,7 +208,6 @@ def index_epoch(
         if normalize:
             recipe[5], recipe[6] = _moments(rows, known[3])
         gradient = state[1][me]
-        gradient[:] = _0
         args = (plan, seen, share_of(crew, rows), known, recipe, gradient)
         found, forward, backward = add_index_gradient(state[0], *args)
         crew[LOSS] += forward

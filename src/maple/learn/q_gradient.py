@@ -224,7 +224,6 @@ def q_steps(crew, state, learning_rate, eps, target, plan, seen, known, recipe, 
     double, number, target_every, tau, max_norm = limits
     me, threads, gradient = crew[0], crew[1], state[1][crew[0]]
     for lo in range(0, len(error), minibatch):
-        gradient[:] = _0
         begin, end = lo + minibatch * me // threads, lo + minibatch * (me + 1) // threads
         args = (plan, seen, known, begin, end, recipe, double, gradient, error)
         found, forward, backward = add_q_gradient(state[0], target, *args)

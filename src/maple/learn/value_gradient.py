@@ -65,7 +65,6 @@ def value_epoch(crew, state, learning_rate, eps, first, tower, feature, length, 
     for lo in range(0, len(order) - minibatch // 2, minibatch):
         rows = order[lo : min(lo + minibatch, len(order))]
         gradient, scale = state[1][crew[0]], np.float32(1 / (len(rows) * target.shape[1]))
-        gradient[:] = np.float32(0)
         args = (feature, length, target, share_of(crew, rows), scale, gradient)
         error, forward, backward = add_value_gradient(state[0], first, tower, *args)
         errors[crew[0]] += scale * error
