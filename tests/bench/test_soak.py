@@ -129,8 +129,9 @@ def test_a_real_run_is_looked_at(tmp_path: Path) -> None:
     assert found["steps"] >= 7200
 
 
-def test_several_games_are_soaked_by_one_command() -> None:
+def test_several_games_are_soaked_by_one_command(tmp_path: Path) -> None:
     words = ["ofc", "maple.bench.burn:BurnEnv", "--minutes", "0.2", "--every-s", "0.5", "--workers", "1", "--json"]
+    words += ["--keep", str(tmp_path / "kept")]
     settings = ["threads=1", "optimizer.learning_rate=1e-9", "probe_every_s=0"]
     done = maple("bench", "soak", *words, *(word for setting in settings for word in ("--set", setting)))
     found = json.loads(done.stdout)
@@ -140,6 +141,12 @@ def test_several_games_are_soaked_by_one_command() -> None:
         assert one["looks"]
         assert one["verdict"] in " ".join(done.stderr.split())
     assert all(look["processes"] >= 2 for look in found["games"][1]["looks"])  # a worker plays
+    kept = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert kept == ["maple.bench.burn-BurnEnv", "ofc"]
+    assert maple("eval", tmp_path / "kept" / "ofc", "--hands", "60").returncode == 0
+    again = maple("bench", "soak", *words)
+    assert again.returncode == 2
+    assert "name a new folder" in " ".join(again.stderr.split())
 
 
 def test_a_soak_that_is_killed_leaves_no_run_behind(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def game(
     processes: Annotated[
         int | None, typer.Option(min=1, help="showdown: Node processes [default: one a core].")
     ] = None,
-    battles: Annotated[int, typer.Option(min=1, help="showdown: battles side by side in each process.")] = 16,
+    battles: Annotated[int, typer.Option(min=1, help="showdown: battles side by side in each process.")] = 32,
     peer: Annotated[str | None, typer.Option(help="showdown: measure poke-env in the same run.")] = None,
     transport: Annotated[
         str | None, typer.Option(help="showdown: compare with another way to play: server, shared, pipe.")

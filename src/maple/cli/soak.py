@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,6 +21,7 @@ from maple.cli.output import notes, print_json, results
 from maple.cli.sitting import compile_kernels
 from maple.core.config import Config
 from maple.core.cores import available_cores
+from maple.core.errors import ConfigError
 from maple.games import is_external
 
 __all__ = ["kills", "soak"]
@@ -35,13 +37,16 @@ def soak(
     minutes: Annotated[float, typer.Option(min=0.05, help="How long to train, all games together.")] = 60.0,
     every_s: Annotated[float, typer.Option(min=0.5, help="Seconds between looks.")] = 60.0,
     workers: Annotated[int | None, typer.Option(min=0, help="That play envs [default: one a core].")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="A new folder for the runs [default: they are thrown away].")
+    ] = None,
     preset: PresetOption = None,
     algo: AlgoOption = None,
     settings: SetOption = None,
     seed: SeedOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Train for an hour in folders that are thrown away: do speed, memory, files and processes stay flat?
+    """Train for an hour: do speed, memory, files and processes stay flat?
 
     Each game has its share of the time and a process of its own. Speed is taken relative to a twin: the same run,
     young, in another process that trains for a moment every few seconds while the long one waits. What the agent
@@ -50,9 +55,12 @@ def soak(
 
     - `maple bench soak`
     - `maple bench soak ofc --minutes 30`
+    - `maple bench soak showdown --minutes 75 --keep soaked` (then `maple eval soaked/showdown --against power`)
     - `maple bench soak CartPole-v1 --workers 2 --minutes 10 --every-s 20`
     """
     chosen, found = games or list(SOAKED), []
+    if keep is not None and keep.exists():
+        raise ConfigError(f"--keep: {keep} is there already; name a new folder")
     flags = [_flags(game, workers, minutes / len(chosen)) for game in chosen]
     configs = [
         bench_config(game, preset, settings, algo, seed, **flag) for game, flag in zip(chosen, flags, strict=True)
@@ -60,7 +68,7 @@ def soak(
     with machine_lock(notes.print):
         for config in configs:
             notes.print(f"{config.name} for {config.minutes:g} minutes")
-            found.append(_alone(config, every_s))
+            found.append(_alone(config, every_s, keep))
             notes.print(f"{config.name}: {found[-1]['verdict']}", soft_wrap=True)
     flat = None if any(one["flat"] is None for one in found) else all(one["flat"] for one in found)
     if json:
@@ -79,18 +87,19 @@ def _flags(game: str, workers: int | None, minutes: float) -> dict[str, Any]:
     return {"minutes": minutes, "workers": {"count": available_cores() if workers is None else workers}}
 
 
-def _alone(config: Config, every_s: float) -> dict[str, Any]:
+def _alone(config: Config, every_s: float, keep: Path | None) -> dict[str, Any]:
     """Soak a game in a process of its own: what another has left in memory is no part of its figures."""
     with ProcessPoolExecutor(1, get_context("spawn"), die_with, (os.getpid(),)) as pool:
-        return pool.submit(_soak_here, config, every_s).result()
+        return pool.submit(_soak_here, config, every_s, keep).result()
 
 
-def _soak_here(config: Config, every_s: float) -> dict[str, Any]:
+def _soak_here(config: Config, every_s: float, keep: Path | None) -> dict[str, Any]:
     from maple.bench.soak import bench_soak
 
     compile_kernels(config)
-    with TemporaryDirectory() as folder:
-        return bench_soak(config, Path(folder) / "soak", every_s, partial(notes.print, soft_wrap=True))
+    with TemporaryDirectory() if keep is None else nullcontext(keep) as folder:
+        place = Path(folder) / config.name.replace(":", "-").replace("/", "-")
+        return bench_soak(config, place, every_s, partial(notes.print, soft_wrap=True))
 
 
 def kills(

@@ -65,10 +65,10 @@ def _gather(gradients, bits, threads, lo, hi):
 def descend(crew, state, max_norm, learning_rate, eps):
     """Add up the shares' gradients and take a step of Adam, each thread for its part of the weights. Writes state.
 
-    Returns False if another thread has failed. `state` holds the weights (P,), the shares' gradients (threads, P), which
-    are zero again afterwards, Adam's two moments (P,), its number of steps (1,), room for norms (threads,), the bits of
-    the gradients, and for each CHUNK of weights whether it ever had a gradient: where it had none, Adam stands still, and
-    of the features of a large game most are like that.
+    Returns False if another thread has failed. `state` holds the weights (P,), the shares' gradients (threads, P),
+    which are zero again afterwards, Adam's two moments (P,), its number of steps (1,), room for norms (threads,), the
+    bits of the gradients, and of each CHUNK of weights whether it ever had a gradient. Until it has one, Adam would
+    leave it where it is: so it is with most features of a large game.
     """
     weights, gradients, mean, square, step, norms, bits, pulled = state
     me, threads, size, chunks = crew[0], crew[1], len(weights), len(pulled)
