@@ -54,6 +54,11 @@ def test_a_detached_run_goes_on_by_itself(tmp_path: Path) -> None:
         (["--notify", "pigeon://loft/verysecretword"], "address 1 of --notify cannot be used"),
         (["--set", "afterstate.horizon=20000000000"], "this run needs about"),
         (["--set", "seed=5"], "was begun with seed = 0, not 5"),
+        (["--run", "new", "--set", "net.core=lstm"], "net.core=lstm is not for after-state values"),
+        (["--run", "new", "--workers", "2"], "workers.count = 2: workers play envs of your own"),
+        (["--run", "new", "--set", "actors.count=2"], "leave actors.count at 0"),
+        (["--run", "new", "--set", "probe_against=nobody"], "probe_against: ofc has no opponent 'nobody'"),
+        (["--run", "new", "--algo", "dqn", "--set", "dqn.capacity=200"], "too small for 48 tables"),
     ],
 )
 def test_a_detached_run_that_cannot_begin_says_so_at_once(
@@ -62,6 +67,7 @@ def test_a_detached_run_that_cannot_begin_says_so_at_once(
     shutil.copytree(runs / "tiny", tmp_path / "tiny")
     words = ["train", "ofc", "--run", "tiny", "--runs-dir", tmp_path, "--steps", "9000", "--detach", *TINY, *wrong]
     done = maple_alone(*words)
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
     assert done.returncode == 2, done.stderr
     assert sentence in " ".join(done.stderr.split())
     assert "background" not in done.stderr

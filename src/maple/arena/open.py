@@ -10,7 +10,6 @@ from maple.arena.native import NativeArena
 from maple.arena.node import NodeArena
 from maple.arena.node_pool import PoolLimits
 from maple.core.config import WorkerConfig
-from maple.core.errors import ConfigError
 from maple.core.threads import Team
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
@@ -37,8 +36,6 @@ def open_arena(
     to them, `note` what a user should know, and `keep` is given every anomaly.
     """
     if isinstance(game, Bridged):
-        if variants:
-            raise ConfigError(f"practice cannot be used with {game.spec.name}: all its tables play by the same options")
         return NodeArena(
             game,
             tables,

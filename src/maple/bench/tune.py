@@ -28,7 +28,8 @@ from maple.games import make_game
 from maple.games.bridged import Bridged
 from maple.games.external.game import ExternalGame
 from maple.runs.store import write_atomically
-from maple.training.build import AUTO_TABLES, least_replay
+from maple.training.build import AUTO_TABLES
+from maple.training.fitting import least_replay
 
 __all__ = ["Setting", "Slices", "Space", "Tried", "bench_tuner", "race", "tune", "write_preset"]
 

@@ -309,11 +309,11 @@ def evaluate_run(
     rows = [evaluation(run, names, hands, seed, settings or [], runs_dir, quiet=json) for names in asked or [None]]
     lowest = min(rows, key=lambda row: float(row[row["metric"]]))
     folder = _folder_of(run, runs_dir)
-    _keep(folder, rows)
     if json:
         print_json({"evaluations": rows, "lowest": lowest} if several else rows[0])
-        return
-    print_evaluations(f"{run} after {rows[0]['steps']:,} steps", rows)
-    if len(rows) > 1:
-        results.print(f"lowest: {float(lowest[lowest['metric']]):.3f} against {', '.join(lowest['against'])}")
-    print_where_to_watch(folder, rows)
+    else:
+        print_evaluations(f"{run} after {rows[0]['steps']:,} steps", rows)
+        if len(rows) > 1:
+            results.print(f"lowest: {float(lowest[lowest['metric']]):.3f} against {', '.join(lowest['against'])}")
+        print_where_to_watch(folder, rows)
+    _keep(folder, rows)  # last: what was found is told even where the disk is full

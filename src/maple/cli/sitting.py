@@ -92,15 +92,8 @@ def _begin(config: Config, folder: RunFolder, company: Company) -> Path | None:
     return donor
 
 
-def _check_memory(config: Config) -> None:
-    from maple.training.preflight import check_memory
-
-    check_memory(config, make_game(config.name, config.game))
-
-
 def sit(config: Config, folder: RunFolder, company: Company, interruptions: Interruptions) -> dict[str, Any]:
     """Compile, train, evaluate; returns the figures of the run. Nobody else has its folder meanwhile."""
-    _check_memory(config)
     messages = Messages(make_notifier(company.addresses, warn), folder.name, company.addresses)
     try:
         note = partial(notes.print, soft_wrap=True, markup=False)

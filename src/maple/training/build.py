@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,6 @@ from maple.arena.choose import external_arena
 from maple.arena.open import open_arena
 from maple.core.config import AUTO_TABLES, Config, LeagueConfig, StudyConfig
 from maple.core.cores import available_cores
-from maple.core.errors import ConfigError, nearest
 from maple.core.threads import Team
 from maple.games import make_game
 from maple.games.contract import Bot, Game
@@ -32,8 +31,10 @@ from maple.nets.seen import Seen
 from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 from maple.nets.sequence_q import RecurrentQ
 from maple.perf.spans import span
+from maple.runs.outages import Outages
 from maple.runs.store import RunFolder
 from maple.training.actor import Actor
+from maple.training.fitting import check_fitting
 from maple.training.fleet.fleet import Fleet
 from maple.training.league import League
 from maple.training.learners import (
@@ -53,7 +54,15 @@ from maple.training.networks import choose_device
 from maple.training.rivals import Rival, find_rivals, rival_nets, rival_state, stored_rivals
 from maple.training.seating import OpponentMix, Seating
 
-__all__ = ["AUTO_TABLES", "build_trainer", "checkpoint_rivals", "restore_trainer", "stored_league", "trainer_state"]
+__all__ = [
+    "AUTO_TABLES",
+    "build_trainer",
+    "checkpoint_rivals",
+    "keeps_anomalies",
+    "restore_trainer",
+    "stored_league",
+    "trainer_state",
+]
 
 
 def make_training_arena(
@@ -63,17 +72,15 @@ def make_training_arena(
     team: Team,
     log: Callable[[str], None],
     note: Callable[[str], None],
-    folder: Path | None,
+    keep: Callable[[Mapping[str, Any]], None],
 ) -> Arena | Fleet:
     """The tables that a run plays at; `note` is told where they are played, if that was to be chosen.
 
-    Anomalies of games in other programs are kept in the run's folder.
+    `keep` is given the anomalies of games in other programs.
     """
     tables = config.tables or AUTO_TABLES
     if config.actors.count and isinstance(game, ExternalGame):
         return Fleet(config, game, tables, net, log)
-    if config.actors.count:
-        raise ConfigError(f"actors play envs of your own; {config.name} is played by threads: leave actors.count at 0")
     if isinstance(game, ExternalGame):
         limits = config.workers
         return external_arena(
@@ -90,13 +97,10 @@ def make_training_arena(
             log=log,
             note=note,
         )
-    if config.workers.count != "auto":
-        raise ConfigError(f"workers play envs of your own; {config.name} is played by threads: leave --workers out")
     variants = [
         (make_game(config.name, {**config.game, **practice.game}), round(practice.share * tables))
         for practice in config.practice
     ]
-    keep = partial(RunFolder(folder).append, "anomalies.jsonl") if folder else lambda _: None
     return open_arena(
         game,
         tables,
@@ -108,6 +112,15 @@ def make_training_arena(
         note=note,
         keep=keep,
     )
+
+
+def keeps_anomalies(run: RunFolder, outages: Outages) -> Callable[[Mapping[str, Any]], None]:
+    """Writes anomalies into a run's folder, as far as it takes them."""
+
+    def keep(anomaly: Mapping[str, Any]) -> None:
+        outages.attempt("anomalies.jsonl", partial(run.append, "anomalies.jsonl", anomaly))
+
+    return keep
 
 
 def make_learner(
@@ -133,20 +146,8 @@ def make_learner(
     return PpoLearner(net, config, Rollout(*sizes, 1, signals, state), precision, prefetch=device.type == "cuda")
 
 
-def least_replay(config: Config, game: Game) -> int:
-    """The decisions that a replay has to hold so that none is forgotten before its outcome is known."""
-    segment = config.dqn.segment if config.net.core != "none" else 1
-    return 2 * (config.tables or AUTO_TABLES) * game.spec.seats * (config.dqn.n_step + segment)
-
-
 def _make_replay(config: Config, game: Game, net: IndexQ | OptionQ | RecurrentQ, folder: Path | None) -> Replay:
     c, spec, tables = config.dqn, game.spec, config.tables or AUTO_TABLES
-    least = least_replay(config, game)
-    if c.capacity < least:
-        raise ConfigError(
-            f"dqn.capacity = {c.capacity} is too small for {tables} tables: decisions would be forgotten before their "
-            f"outcome is known; make it at least {least}"
-        )
     filed = (folder or Path(tempfile.gettempdir())) if c.replay == "file" else None
     chains = None
     if isinstance(net, RecurrentQ):
@@ -174,29 +175,11 @@ def _prefetches(config: Config) -> bool:
     return choose_device(config).type == "cuda" or available_cores() > (config.threads or available_cores())
 
 
-def _check_net_fits(config: Config, game: Game) -> None:
-    """Refuse a memory or attention where it cannot be had."""
-    if config.net.plain:
-        return
-    wanted = "net.attention" if config.net.attention else f"net.core={config.net.core}"
-    if config.algo == "afterstate":
-        raise ConfigError(f"{wanted} is not for after-state values; use --algo ppo, or leave it out")
-    if config.net.attention and not game.spec.entities:
-        raise ConfigError(f"net.attention: {config.name} does not say what entities it shows; leave it out")
-    if config.algo == "ppo" and config.ppo.augment:
-        raise ConfigError(f"ppo.augment renames each decision by itself, for plain networks; turn it or {wanted} off")
-
-
 def _guide(config: Config, game: Game) -> tuple[Bot | None, int, float]:
     """Whom the learner copies first, for how many decisions, and at what share of the tables ever after."""
     recipe = config.recipe
     if not isinstance(recipe, StudyConfig) or recipe.study is None:
         return None, 0, 0.0
-    if recipe.study not in game.spec.opponents:
-        known = nearest(recipe.study, game.spec.opponents)
-        raise ConfigError(f"{config.algo}.study: {config.name} has no opponent {recipe.study!r}; {known}")
-    if config.actors.count:
-        raise ConfigError(f"{config.algo}.study: actors decide by themselves; leave it or actors.count out")
     return game.bot(recipe.study), recipe.study_steps, recipe.study_share
 
 
@@ -217,30 +200,21 @@ def build_trainer(
     what was chosen; `rivals` are the agents that its opponents name, if not those of the runs beside it as they are
     now; `arena` has the tables, if not those that the config says.
     """
+    check_fitting(config, game)
     spec = game.spec
     mix = OpponentMix.parse(config.opponents, spec.opponents)
-    if spec.options is None and not config.by_index:
-        algo = "dqn" if config.algo == "dqn" else "ppo"
-        raise ConfigError(
-            f"{config.name} does not describe its options; train it with --algo {algo} --set {algo}.policy=index"
-        )
-    _check_net_fits(config, game)
     guide, study_steps, study_share = _guide(config, game)
     tables = config.tables or AUTO_TABLES
     if rivals is None:
         rivals = find_rivals(mix.runs, folder.parent if folder else None)
     nets = rival_nets(rivals, config.name, game, team)
-    if config.league.exploiter_every and not mix.uses_past:
-        raise ConfigError(
-            f"league.exploiter_every adds to a pool that --opponents {config.opponents} never draws from; "
-            "let them draw from it, such as self:0.5,hard:0.5"
-        )
     device = choose_device(config)
     pinned = device.type == "cuda" and config.torch.pin_memory is not False
     net = make_policy(config, Seen(game, team, pinned), device)
     learner = make_learner(config, game, net, folder, warn)
     with span("env_reset"):
-        tables_of = arena or make_training_arena(config, game, net, team, log, note, folder)
+        keep = keeps_anomalies(RunFolder(folder), Outages(warn)) if folder else lambda _: None
+        tables_of = arena or make_training_arena(config, game, net, team, log, note, keep)
 
     def exploit(learner: Learner, number: int, stopping: Callable[[], bool]) -> Exploiter | None:
         return _train_exploiter(config, game, team, log, folder, learner, number, stopping)

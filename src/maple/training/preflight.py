@@ -15,7 +15,8 @@ from maple.core.spec import GameSpec
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
-from maple.training.build import AUTO_TABLES, least_replay
+from maple.training.build import AUTO_TABLES
+from maple.training.fitting import least_replay
 from maple.training.seating import OpponentMix
 
 __all__ = ["Need", "check_memory", "estimate"]
@@ -164,15 +165,18 @@ def _table_size(game: Game) -> int:
     return (sample.state.nbytes + sample.ended.nbytes + sample.last_view.nbytes) // SAMPLE
 
 
-def check_memory(config: Config, game: Game, free: int | None = None) -> Need:
-    """Refuse a run that does not fit, and say what would; `free` is what the machine has left, if not given."""
+def check_memory(config: Config, game: Game, free: int | None = None, goes_on: bool = False) -> Need:
+    """Refuse a run that does not fit, and say what would; `free` is what the machine has left, if not given.
+
+    A run that `goes_on` keeps the settings that decide what it learns.
+    """
     free = _free() if free is None else free
     need, room = estimate(config, game), int(SPARE * free)
     if need.total <= room:
         return need
     parts = {name: size for name, size in asdict(need).items() if name != "process"}
     largest = ", ".join(f"{name} {_gib(size)}" for name, size in sorted(parts.items(), key=lambda part: -part[1])[:2])
-    fits = _what_fits(config, game, room)
+    fits = _what_still_fits(config, game, room) if goes_on else _what_fits(config, game, room)
     raise ConfigError(f"this run needs about {_gib(need.total)} ({largest}), but {_gib(room)} are free here; {fits}")
 
 
@@ -207,6 +211,19 @@ def _fewer_processes(config: Config, game: Game, room: int) -> str | None:
         if estimate(config.model_copy(update=changed), game).total <= room:
             return f"{setting} --set workers.spares=0 would fit"
     return None
+
+
+def _what_still_fits(config: Config, game: Game, room: int) -> str:
+    """What a run that goes on may do with less of."""
+    fewer = _fewer_actors(config, game, room)
+    if fewer is None and not isinstance(game, Bridged):
+        fewer = _fewer_processes(config, game, room)
+    if fewer is not None:
+        return fewer
+    filed = {"dqn": config.dqn.model_copy(update={"replay": "file"})}
+    if config.algo == "dqn" and estimate(config.model_copy(update=filed), game).total <= room:
+        return "--set dqn.replay=file would fit"
+    return "free some memory, take the run to a larger machine, or begin another --run with smaller settings"
 
 
 def _what_fits(config: Config, game: Game, room: int) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from maple.core.config import Config, flat
 from maple.core.cores import available_cores
 from maple.core.errors import CheckpointError, ConfigError
+from maple.games.contract import Game
 from maple.games.settled import files_of_run, settled
 from maple.runs.own_files import OwnFiles
 from maple.runs.store import RunFolder
@@ -21,8 +22,10 @@ from maple.training.checkpoint import (
     read_meta,
     sweep,
 )
+from maple.training.fitting import fitting_game
+from maple.training.preflight import check_memory
 
-__all__ = ["check_start", "load_donor", "resume_point"]
+__all__ = ["check_room", "check_start", "load_donor", "resume_point"]
 
 # What a resumed run may be told anew: bounds and intervals, which change no decision made before.
 FREE_TO_CHANGE = (
@@ -86,9 +89,22 @@ def check_start(config: Config, run: RunFolder, start_from: Path | None) -> None
     newest = latest_checkpoint(run.checkpoints)
     meta = read_meta(newest) if newest is not None else {}
     if meta.get("format") == FORMAT and "config" in meta and "game" in meta:
-        _check_fits(config, Checkpoint(meta, {}, {}), run)
+        config = _fixed_by(_check_fits(config, Checkpoint(meta, {}, {}), run), config)
+    check_room(config, goes_on=newest is not None)
     if newest is None and start_from is not None:
         load_donor(start_from, config.name)
+
+
+def check_room(config: Config, goes_on: bool) -> Game:
+    """The game of a run that can begin, or go on, by its settings and the memory that is left."""
+    game = fitting_game(config)
+    check_memory(config, game, goes_on=goes_on)
+    return game
+
+
+def _fixed_by(stored: Config, config: Config) -> Config:
+    """A config with what was chosen when its run began."""
+    return config.model_copy(update={"tables": stored.tables, "threads": stored.threads})
 
 
 def resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) -> tuple[Config, Checkpoint | None]:
@@ -98,8 +114,7 @@ def resume_point(config: Config, run: RunFolder, warn: Callable[[str], None]) ->
     if checkpoint is None:
         fixed = {"tables": config.tables or AUTO_TABLES, "threads": config.threads or available_cores()}
         return config.model_copy(update=fixed), None
-    stored = _check_fits(config, checkpoint, run)
-    return config.model_copy(update={"tables": stored.tables, "threads": stored.threads}), checkpoint
+    return _fixed_by(_check_fits(config, checkpoint, run), config), checkpoint
 
 
 def load_donor(path: Path, game: str) -> Checkpoint:

@@ -15,10 +15,9 @@ import torch
 
 from maple.arena.choose import evaluation_arena
 from maple.core.config import Config
-from maple.core.errors import CheckpointError, ConfigError, GameError
+from maple.core.errors import CheckpointError, GameError
 from maple.core.threads import Team
 from maple.games import make_game
-from maple.games.contract import Game
 from maple.games.settled import files_of_run, settled
 from maple.learn.replay import Replay
 from maple.perf.spans import span
@@ -27,14 +26,13 @@ from maple.runs.outages import Outages
 from maple.runs.own_files import OwnFiles
 from maple.runs.records import Recorder, tensorboard_is_there
 from maple.runs.store import RunFolder
-from maple.training.build import build_trainer, checkpoint_rivals, restore_trainer
+from maple.training.build import build_trainer, checkpoint_rivals, keeps_anomalies, restore_trainer
 from maple.training.checkpoint import Checkpoint, latest_checkpoint
 from maple.training.evaluate import Player, bot_player, evaluate, greedy_player
 from maple.training.keeper import Keeper
 from maple.training.learners import load_weights
 from maple.training.loop import Counters, HurriedError, Trainer, Update
-from maple.training.preflight import check_memory
-from maple.training.resuming import load_donor, resume_point
+from maple.training.resuming import check_room, load_donor, resume_point
 
 __all__ = ["RECENT_S", "Progress", "Window", "train_run"]
 
@@ -121,10 +119,10 @@ def train_run(
     with ExitStack() as held_open:
         with span("build"):
             config = settled(config)
-            game = _checked_game(config)
             if not held:
                 held_open.enter_context(run.locked())
             config, checkpoint = resume_point(config, run, warn)
+            game = check_room(config, goes_on=checkpoint is not None)
             donor = load_donor(start_from, config.name) if start_from and checkpoint is None else None
             OwnFiles(run.path).keep(files_of_run(config))
             run.write_json("config.json", config.model_dump())
@@ -142,17 +140,6 @@ def train_run(
             recorder = held_open.enter_context(closing(_recorder(config, run, trainer, warn)))
             session = _Session(config, run, trainer, tell, saved, recorder, warn)
         return session.go(hurry)
-
-
-def _checked_game(config: Config) -> Game:
-    """The game of a run that can begin, as far as its settings tell."""
-    if config.steps is None and config.minutes is None:
-        raise ConfigError("a run needs an end: give it --steps or --minutes")
-    game = make_game(config.name, config.game)
-    if config.log.rewards and "parts" not in (game.spec.figures.names or ()):
-        raise ConfigError(f"log.rewards: the reward of {config.name} is not made of parts; leave it out")
-    check_memory(config, game)
-    return game
 
 
 def _restore(trainer: Trainer, checkpoint: Checkpoint, warn: Callable[[str], None]) -> None:
@@ -330,8 +317,7 @@ class _Session:
         agent = greedy_player(self.trainer.learner.policy)
         count = LOOK_WORKERS if limits.count == "auto" else min(limits.count, LOOK_WORKERS)
         few = limits.model_copy(update={"count": count, "spares": 0})
-        keep = partial(self.run.append, "anomalies.jsonl")
-        envs = partial(evaluation_arena, limits=few, log=self.run.log, keep=keep)
+        envs = partial(evaluation_arena, limits=few, log=self.run.log, keep=keeps_anomalies(self.run, self.outages))
 
         def played(_done: int, _all: int) -> None:
             self.trainer.check_time()
