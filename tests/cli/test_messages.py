@@ -80,6 +80,16 @@ def test_a_run_that_fails_tells_why(service: Service, tmp_path: Path) -> None:
     assert " ".join(told["failed"].split()) in " ".join(done.stderr.split())
 
 
+def test_a_run_that_does_not_fit_into_memory_tells_so(service: Service, tmp_path: Path) -> None:
+    words = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path / "runs", "--notify", service.address()]
+    done = maple(*words, "--set", "tables=2000000000")
+    assert done.returncode == 2
+    told = _told(service)
+    assert list(told) == ["failed"]
+    assert "this run needs about" in told["failed"]
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_service_that_stays_silent_costs_a_run_nothing_but_its_messages(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

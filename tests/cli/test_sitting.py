@@ -52,7 +52,7 @@ def test_a_detached_run_goes_on_by_itself(tmp_path: Path) -> None:
     [
         (["--storage", "pigeon://loft"], "there is no storage of scheme 'pigeon'"),
         (["--notify", "pigeon://loft/verysecretword"], "address 1 of --notify cannot be used"),
-        (["--set", "afterstate.horizon=20000000000"], "this run needs about"),
+        (["--run", "new", "--set", "afterstate.horizon=20000000000"], "this run needs about"),
         (["--set", "seed=5"], "was begun with seed = 0, not 5"),
         (["--run", "new", "--set", "net.core=lstm"], "net.core=lstm is not for after-state values"),
         (["--run", "new", "--workers", "2"], "workers.count = 2: workers play envs of your own"),
@@ -72,6 +72,14 @@ def test_a_detached_run_that_cannot_begin_says_so_at_once(
     assert sentence in " ".join(done.stderr.split())
     assert "background" not in done.stderr
     assert "verysecretword" not in done.stderr
+
+
+def test_the_word_of_other_programs_for_no_processes_holds_for_every_game(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USE_SUBPROC_ENVS", "0")
+    done = maple("train", "ofc", "--run", "x", "--runs-dir", tmp_path, "--steps", "700", *TINY)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_run_goes_on_without_the_one_that_it_began_with(runs: Path, tmp_path: Path) -> None:

@@ -100,9 +100,11 @@ def test_the_script_plays_in_the_learners_place_for_so_many_steps(team: Team) ->
     assert shown[2] == 0
 
 
-def test_the_script_plays_on_at_a_share_of_the_tables(team: Team) -> None:
-    settings = ["algo=dqn", "tables=40", "steps=99999", "dqn.study=safe", "dqn.study_steps=200", "dqn.study_share=0.25"]
-    config = load_config("ofc", settings=[*settings, "opponents=self", "dqn.capacity=20000"])
+@pytest.mark.parametrize("tables", [4, 12, 40])
+def test_the_script_plays_on_at_a_share_of_the_tables(tables: int, team: Team) -> None:
+    settings = ["algo=dqn", "opponents=self", f"tables={tables}", "steps=99999", "dqn.capacity=20000"]
+    study = ["dqn.study=safe", "dqn.study_steps=200", "dqn.study_share=0.25"]
+    config = load_config("ofc", settings=[*settings, *study])
     trainer = build_trainer(config, make_game("ofc", config.game), team)
     replay = trainer.learner.memory
     assert isinstance(replay, Replay)
@@ -113,4 +115,4 @@ def test_the_script_plays_on_at_a_share_of_the_tables(team: Team) -> None:
         trainer.round()
     shown = replay.shown[before : replay.count]
     assert shown.mean() == pytest.approx(0.25)
-    assert trainer.seating.guided.sum() == 10
+    assert trainer.seating.guided.sum() == tables // 4

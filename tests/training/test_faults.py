@@ -15,7 +15,9 @@ import pytest
 from maple.core.config import Config
 from maple.core.errors import CheckpointError, RunError
 from maple.core.sources import load_config
+from maple.runs.outages import Outages
 from maple.runs.store import RunFolder
+from maple.training.build import keeps_anomalies
 from maple.training.checkpoint import latest_checkpoint, load_checkpoint
 from maple.training.session import Progress, train_run
 
@@ -65,6 +67,17 @@ def test_a_disk_that_is_full_for_a_while_ends_no_run(tmp_path: Path, disk: Any) 
         assert len(said) == 2, told
         assert said[1] == f"{what} can be written again"
     assert [row["updates"] for row in run.records("events.jsonl")] == [1, 2, 3, 8, 9]
+
+
+def test_an_anomaly_that_cannot_be_kept_ends_no_run(tmp_path: Path, disk: Any) -> None:
+    told, run = list[str](), RunFolder(tmp_path)
+    keep = keeps_anomalies(run, Outages(told.append))
+    for number, room in enumerate((None, 1000, 1000, None)):
+        disk(room)
+        keep({"number": number, "log": 2000 * "x"})
+    disk(None)
+    assert [row["number"] for row in run.records("anomalies.jsonl")] == [0, 3]
+    assert ["without anomalies.jsonl" in text for text in told] == [True, False]
 
 
 def test_a_disk_that_is_full_at_the_end_is_told_of(tmp_path: Path, disk: Any) -> None:

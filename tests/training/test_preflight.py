@@ -80,6 +80,16 @@ def test_a_run_that_does_not_fit_is_told_what_would() -> None:
     assert check_memory(filed, game, free=6 * 2**30).memory < 4 * 2**30
 
 
+def test_a_run_that_goes_on_is_told_only_what_it_may_change() -> None:
+    game = make_game("ofc")
+    for settings, said in (
+        (["tables=1000000"], "take the run to a larger machine, or begin another --run with smaller settings"),
+        (["algo=dqn", "dqn.capacity=30000000", "dqn.save_replay=false"], "--set dqn.replay=file would fit"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            check_memory(load_config("ofc", settings=settings), game, free=3 * 2**30, goes_on=True)
+
+
 @pytest.mark.parametrize("settings", [["algo=ppo", "ppo.policy=index"], ["algo=dqn", "dqn.capacity=50000"]])
 def test_what_saving_takes_is_foreseen(settings: list[str], team: Team) -> None:
     """Bytes of a checkpoint that keeps as much as it can, twice: once as tensors, once as one piece."""

@@ -180,16 +180,21 @@ def add_index_gradient(weights, plan, seen, rows, known, recipe, gradient):
 
 
 @fast_kernel
-def _moments(rows, advantage):
-    """Mean of the rows' advantages and one over their standard deviation."""
-    mean = 0.0
+def _moments(rows, advantage, shown):
+    """Mean of the rows' advantages and one over their standard deviation; rows that are copied have no say."""
+    mean, count = 0.0, 0
     for r in rows:
-        mean += advantage[r]
-    mean /= len(rows)
+        if not shown[r]:
+            mean += advantage[r]
+            count += 1
+    if count == 0:
+        return _0, _1
+    mean /= count
     spread = 0.0
     for r in rows:
-        spread += (advantage[r] - mean) ** 2
-    return np.float32(mean), np.float32(1.0 / (np.sqrt(spread / len(rows)) + 1e-8))
+        if not shown[r]:
+            spread += (advantage[r] - mean) ** 2
+    return np.float32(mean), np.float32(1.0 / (np.sqrt(spread / count) + 1e-8))
 
 
 @fast_kernel
@@ -206,7 +211,7 @@ def index_epoch(
         rows = order[lo : min(lo + minibatch, len(order))]
         recipe[4] = _1 / np.float32(len(rows))
         if normalize:
-            recipe[5], recipe[6] = _moments(rows, known[3])
+            recipe[5], recipe[6] = _moments(rows, known[3], known[5])
         gradient = state[1][me]
         args = (plan, seen, share_of(crew, rows), known, recipe, gradient)
         found, forward, backward = add_index_gradient(state[0], *args)

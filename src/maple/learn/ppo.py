@@ -137,9 +137,16 @@ def ppo_loss(
     return loss, {name: figure.detach() for name, figure in figures.items()}
 
 
-def normalized(advantage: NDArray[np.float32]) -> NDArray[np.float32]:
+def moments(advantage: NDArray[np.float32], shown: NDArray[np.bool_]) -> tuple[np.float32, np.float32]:
+    """Mean of the advantages, and one over their deviation; rows that are copied have no say."""
+    own = advantage[~shown]
+    return (own.mean(), 1 / (own.std() + np.float32(1e-8))) if len(own) else (np.float32(0), np.float32(1))
+
+
+def normalized(advantage: NDArray[np.float32], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Advantages with mean 0 and deviation 1."""
-    normal: NDArray[np.float32] = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
+    mean, scale = moments(advantage, shown)
+    normal: NDArray[np.float32] = (advantage - mean) * scale
     return normal
 
 
@@ -239,8 +246,7 @@ class _Lesson:
             recipe = self._kernel_recipe()
             recipe[4] = 1 / len(rows)
             if self.recipe.normalize:
-                some = self.advantage[rows]
-                recipe[5:7] = some.mean(), 1 / (some.std() + np.float32(1e-8))
+                recipe[5:7] = moments(self.advantage[rows], self.shown[rows])
 
             def add(mine: NDArray[np.int64], gradient: NDArray[np.float32]) -> NDArray[np.float64]:
                 with span("learn_encode"):
@@ -275,7 +281,7 @@ class _Lesson:
     def _autograd_step(self, rows: NDArray[np.int64], look: Look | None) -> NDArray[np.float64]:
         weight = self.advantage.copy()
         if self.recipe.normalize:
-            weight[rows] = normalized(self.advantage[rows])
+            weight[rows] = normalized(self.advantage[rows], self.shown[rows])
         loss_of = partial(self._loss, weight, rows, look)
         figures = self.descent.by_autograd(np.arange(len(rows)), loss_of, self.recipe.max_grad_norm)
         return np.array([figures[name] for name in FIGURES])

@@ -67,7 +67,7 @@ class _Lesson:
         weight = self.advantage
         if self.recipe.normalize:
             weight = weight.copy()
-            weight[rows] = normalized(self.advantage[rows])
+            weight[rows] = normalized(self.advantage[rows], self.batch.explored[rows])
         loss = partial(self._loss, weight, len(chosen) / len(rows))
         return descent.by_autograd(chosen, loss, self.recipe.max_grad_norm, self.net.body.worth(len(rows)))
 

@@ -19,8 +19,6 @@ from maple.training.seating import LEARNER, RIVAL, SNAPSHOT
 
 __all__ = ["Acted", "Actor"]
 
-GROUPS = 20  # that tables are dealt into, for a guide to play at some of them
-
 
 @dataclass(frozen=True, slots=True)
 class Acted:
@@ -96,7 +94,7 @@ class Actor:
         """At which of these tables somebody else plays in the learner's place."""
         if self.guide is None:
             return np.zeros(len(table), np.bool_)
-        return table % GROUPS < round(self.guided * GROUPS)
+        return np.floor((table + 1) * self.guided) > np.floor(table * self.guided)  # evenly, whatever the number
 
     def _others(self, code: int, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
         if code >= RIVAL:

@@ -96,7 +96,7 @@ WALL = [".....#" + "." * 10 + "#....."] * 7
     ("kind", "tree", "words"),
     [
         ("roster", _body("wounds", None), ["units.guard.body.wounds is missing; write a whole number from 1 to 24"]),
-        ("roster", _body("models", True), ["units.guard.body.models = True", "integer"]),
+        ("roster", _body("models", True), ["body.models = True", "integer; write a whole number from 1 to 20"]),
         ("roster", _body("points", "80"), ["units.guard.body.points = '80'", "integer"]),
         ("roster", _changed(_roster(), (*GUARD, "body"), None), ["guard.body is missing; write models, wounds"]),
         ("roster", _changed(_roster(), (*GUARD, "name"), None), ["guard.name is missing; write a text of 1 to 24"]),
@@ -110,7 +110,7 @@ WALL = [".....#" + "." * 10 + "#....."] * 7
         ("missions", {"points_per_vp": 20, "objectives": {3: {}}}, ["objectives.3.vp is missing; write a whole"]),
         ("missions", {"points_per_vp": 20, "objectives": {"3": {"vp": 1}}}, ["objectives.3", "'3'", "integer"]),
         ("missions", {"points_per_vp": 20, "objectives": {3: LATE}}, ["3.opens = 6 is after the last round; 1 to 5"]),
-        ("roster", _body("save", 1), ["units.guard.body.save", "greater than or equal to 2"]),
+        ("roster", _body("save", 1), ["units.guard.body.save = 1 is", "equal to 2; write a whole number from 2 to 7"]),
         ("roster", _body("move", 9), ["units.guard.body.move", "less than or equal to 6"]),
         ("roster", _body("speed", 3), ["no key 'units.guard.body.speed'"]),
         ("roster", _changed(_roster(), ("armies", "one"), ["gard"]), ["'gard'", "did you mean 'guard'"]),

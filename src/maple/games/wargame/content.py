@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Any, TypeVar, get_args
 
 from annotated_types import Ge, Le
@@ -50,6 +51,7 @@ MAX_SQUADS = 8
 OBJECTIVES = 6  # a map may mark 1 to 6
 STRAIGHT, DIAGONAL = 2, 3  # cost of a step, in inches
 UNREACHABLE = 255
+MENTIONED = 60  # characters at most of what a file says and may not
 _TERRAIN = ".#+"
 _STEPS = [(dx, dy) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dx or dy]
 
@@ -292,14 +294,18 @@ def _read(kind: str, name: str, model: type[_Model]) -> _Model:
 def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
     """The first mistake of a file: its key and what is allowed."""
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
+    place = first["loc"]
+    key = ".".join(str(part) for part in place)
+    known = _fields_at(model, place[:-1])
+    allowed = _allowed(known[str(place[-1])]) if place and str(place[-1]) in known else ""
     if first["type"] == "missing":
-        return f"{key} is missing; write {_allowed(_fields_at(model, first['loc'][:-1])[str(first['loc'][-1])])}"
+        return f"{key} is missing; write {allowed or 'it'}"
     if first["type"] == "extra_forbidden":
-        return f"there is no key {key!r}; {nearest(str(first['loc'][-1]), _fields_at(model, first['loc'][:-1]))}"
+        return f"there is no key {key!r}; {nearest(str(place[-1]), known)}"
     if first["type"] == "value_error":
         return (f"{key}: " if key else "") + first["msg"].removeprefix("Value error, ")
-    return f"{key} = {first['input']!r} is not allowed: {first['msg'].lower()}"
+    said = shorten(repr(first["input"]), MENTIONED, placeholder=" …")
+    return f"{key} = {said} is not allowed: {first['msg'].lower()}" + (f"; write {allowed}" if allowed else "")
 
 
 def _fields_at(model: type[BaseModel], path: Iterable[Any]) -> dict[str, FieldInfo]:
@@ -317,13 +323,13 @@ def _is_model(kind: Any) -> bool:
 
 
 def _allowed(field: FieldInfo) -> str:
-    """What can be written for a key."""
+    """What can be written for a key, if that can be said."""
     limits = {type(limit): limit for limit in field.metadata}
     low, high = limits.get(Ge), limits.get(Le)
     if isinstance(low, Ge) and isinstance(high, Le):
         return f"a whole number from {low.ge} to {high.le}"
     kind: Any = field.annotation
-    return field.description or (f"{', '.join(kind.model_fields)} below it" if _is_model(kind) else "it")
+    return field.description or (f"{', '.join(kind.model_fields)} below it" if _is_model(kind) else "")
 
 
 def load_roster(name: str) -> Roster:
