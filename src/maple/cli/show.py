@@ -12,6 +12,7 @@ from maple.cli.options import GameArgument, JsonOption, RunsDirOption, SetOption
 from maple.cli.output import notes, print_json, results
 from maple.core.errors import ConfigError, GameError
 from maple.core.sources import load_config
+from maple.games import chosen_options
 from maple.runs.own_files import OwnFiles
 from maple.runs.store import write_atomically
 
@@ -103,6 +104,13 @@ def _saved(game: str, file: Path) -> GameRecord:
     saved = replace(saved, settings=OwnFiles.around(file).at_hand({"game": saved.settings})["game"])
     if saved.game != game:
         raise GameError(f"{file} is a game of {saved.game}, not of {game}; write maple show {saved.game}")
+    try:
+        chosen_options(saved.game, saved.settings)
+    except GameError as error:
+        reason = str(error).partition(";")[0]
+        raise GameError(
+            f"{file} was recorded by another version of Maple: {reason}; show it with that one, or record a new game"
+        ) from None
     return saved
 
 
