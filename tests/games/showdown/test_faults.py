@@ -26,6 +26,7 @@ from maple.games.showdown.server import LocalServer
 from maple.runs.store import RunFolder
 from maple.training.host import host_battles, played
 from maple.training.session import train_run
+from tests.cli.command import maple
 from tests.games.showdown.faults import DumbServer, FakeServer, Relay, begin_and_stop, ignore, refuse
 
 PATIENCE_S = 0.6
@@ -212,6 +213,14 @@ def wait_until(holds) -> None:  # type: ignore[no-untyped-def]
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def test_play_with_too_many_battles_names_its_own_option() -> None:
+    with FakeServer(ignore) as server:
+        done = maple("showdown", "play", "random", "--server", f"{server.place}/2", "--at-a-time", "4")
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    told = "4 battles at a time are too many for a server that takes 2; play with --at-a-time 2, or give it more room: "
+    assert f"{told}--server HOST:PORT/4" in " ".join(done.stderr.split())
 
 
 def test_play_begins_no_more_battles_than_it_was_asked_for(server: LocalServer, runs: Path) -> None:
