@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maple.cli.options import GameArgument, JsonOption, RunsDirOption, SetOption
+from maple.cli.options import GameArgument, JsonOption, RunsDirOption, SetOption, refuse_unused
 from maple.cli.output import notes, print_json, results
 from maple.core.errors import ConfigError, GameError
 from maple.core.sources import load_config
@@ -114,13 +114,6 @@ def _saved(game: str, file: Path) -> GameRecord:
     return saved
 
 
-def _refuse(given: dict[str, Any], what: str) -> None:
-    """Say which of the options that were given changes nothing."""
-    for name, value in given.items():
-        if value is not None:
-            raise ConfigError(f"{name} does nothing with {what}; leave it out")
-
-
 def show(
     game: GameArgument,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed of the game [default: 0].")] = None,
@@ -150,20 +143,20 @@ def show(
     """
     if replay is not None:
         made = {"--seed": seed, "--table": table, "--players": players, "--set": settings, "--record": record}
-        _refuse(made, "--replay: a saved game has its own")
+        refuse_unused(made, "--replay: a saved game has its own")
     saved = _saved(game, replay) if replay is not None else None
     if game == "showdown":
         from maple.cli.show_battle import show_battle, show_battle_again
 
         looks = {"--table": table, "--frame": frame, "--svg": svg}
-        _refuse(looks, "showdown, whose battles are written as replays (--out)")
+        refuse_unused(looks, "showdown, whose battles are written as replays (--out)")
         names, out = [name.strip() for name in (players or "heuristic,heuristic").split(",")], out or Path()
         if saved is not None:
             _show_battle(show_battle_again(saved, out), json)
         else:
             _show_battle(show_battle(names, seed or 0, out, settings or [], runs_dir, record), json)
         return
-    _refuse({"--out": out}, f"{game}; write --svg or --record")
+    refuse_unused({"--out": out}, f"{game}; write --svg or --record")
     played = saved or _record(game, settings, players, seed or 0, table or 0, runs_dir)
     _show_frames(played, frame, svg, json)
     if record is not None:
