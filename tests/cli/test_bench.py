@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -51,3 +52,46 @@ def test_a_peers_dqn_is_met_with_what_both_can_do(algo: str | None, settings: li
     own = bench_learning._train_config("CartPole-v1", None, [], [*settings, "dqn.double=true"], algo, 0, "sb3")
     assert own.dqn.double
     assert bench_learning._train_config("CartPole-v1", None, [], settings, algo, 0, None).dqn.prioritized
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("ofc --peer poke-env --kills 5", "--kills does nothing with ofc, which plays --tables"),
+        ("wargame --format gen9ou", "--format does nothing with wargame"),
+        ("ofc --battles 32", "--battles does nothing with ofc"),
+        ("ofc --transport pipe", "--transport does nothing with ofc"),
+        ("showdown --threads 1 --tables 64 --options", "--threads does nothing with showdown, which plays --battles"),
+        ("showdown --options", "--options does nothing with showdown"),
+        ("showdown --kills 5 --peer poke-env", "--peer does nothing with --kills"),
+        ("showdown --kills 5 --transport pipe", "--transport does nothing with --kills"),
+        ("showdown --kills 5 --seconds 9", "--seconds does nothing with --kills, which plays until so many were"),
+    ],
+)
+def test_options_of_a_game_that_do_nothing_are_refused(words: str, named: str) -> None:
+    done = maple("bench", "game", *words.split())
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    told = " ".join(done.stderr.split())
+    assert named in told
+    assert told.endswith("; leave it out")
+
+
+def test_games_are_measured_at_the_size_that_is_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[Any, ...]] = []
+
+    def note(*arguments: Any) -> dict[str, Any]:
+        given.append(arguments)
+        return {}
+
+    monkeypatch.setattr("maple.cli.bench.machine_lock", lambda _: nullcontext())  # nothing here is a figure
+    monkeypatch.setattr("maple.core.cores.available_cores", lambda: 3)
+    monkeypatch.setattr("maple.bench.game.bench_game", note)
+    monkeypatch.setattr("maple.cli.bench._bench_battles", note)
+    monkeypatch.setattr("maple.cli.bench._kill_battles", note)
+    for words in ("ofc", "showdown", "showdown --kills 5"):
+        done = maple("bench", "game", *words.split(), "--json")
+        assert done.returncode == 0, done.stderr
+    native, bridged, killed = given
+    assert (native[0], native[2:6]) == ("ofc", (3, 8192, 5.0, False))
+    assert bridged[1:] == (3, 32, 5.0, None, None)
+    assert killed[1:] == (5, 3, 32)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from maple.arena.record import GameRecord
 from maple.cli.output import warn
 from tests.cli.command import maple
 from tests.games.wargame.test_content import WALL, _body, _changed, _map
@@ -62,6 +63,43 @@ def test_a_file_of_the_wargame_that_is_wrong(
     assert named in " ".join(said.stderr.split())
     assert "Traceback" not in said.stderr
     assert not (tmp_path / "runs").exists()
+
+
+PLAY = ["showdown", "play", "heuristic", "--server", "h:8000"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([*PLAY, "--set", "game.formatt=gen9ou"], "showdown has no option 'formatt'; did you mean 'format'?"),
+        ([*PLAY, "--set", "game.max_turns=0"], "game.max_turns = 0 cannot be used: input should be greater than"),
+        (["showdown", "eval", "random", "--server", "h:8000", "--set", "game.tem=x"], "did you mean 'team'"),
+        (["show", "showdown", "--set", "game.frmat=x"], "showdown has no option 'frmat'; did you mean 'format'?"),
+        (["show", "showdown", "--set", "game.rewards.wine=1"], "showdown has no option 'rewards.wine'"),
+    ],
+)
+def test_an_option_of_battles_that_is_wrong(arguments: list[str], named: str) -> None:
+    said = maple(*arguments)
+    assert (said.returncode, said.stdout) == (2, ""), said.stderr
+    assert named in " ".join(said.stderr.split())
+    assert "Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("game", "settings", "reason"),
+    [
+        ("showdown", {"layout": "0123"}, "game.layout = '0123' cannot be used: views are laid out by"),
+        ("ofc", {"towers": 3}, "ofc has no option 'towers'"),
+    ],
+)
+def test_a_record_of_another_maple(game: str, settings: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "game.json"
+    path.write_text(GameRecord(game, settings, 0, 0, ["random", "random"], [0], {}).text())
+    said = maple("show", game, "--replay", path)
+    assert (said.returncode, said.stdout) == (2, ""), said.stderr
+    told = " ".join(said.stderr.split())
+    assert f"game.json was recorded by another version of Maple: {reason}" in told
+    assert told.endswith("; show it with that one, or record a new game")
 
 
 @pytest.mark.parametrize(("answer", "code"), [("", 130), ("n\n", 0)])

@@ -123,3 +123,6 @@ def test_a_run_is_trained_and_judged_against_each_opponent(tmp_path: Path) -> No
     assert found["lowest"]["win_rate"] == min(row["win_rate"] for row in found["evaluations"])
     for row in found["evaluations"]:
         assert {"vp_margin", "kills", "charges", "end_wipe_out", "end_round_limit", "end_step_cap"} <= row.keys()
+    other = maple("show", "showdown", "--players", "tiny,random", "--runs-dir", tmp_path)
+    assert other.returncode == 2, other.stderr
+    assert "--players tiny: that run plays wargame, not showdown" in " ".join(other.stderr.split())

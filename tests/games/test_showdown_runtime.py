@@ -91,6 +91,32 @@ def test_missing_packages_are_told_with_what_to_do(nothing: Path, monkeypatch: p
     assert "install them with: maple showdown setup" in " ".join(done.stderr.split())
 
 
+def test_a_node_that_is_named_is_the_one(nothing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, own = put_node(nothing / "path" / "node", "22.0.0"), put_node(nothing / "own", "20.1.0")
+    monkeypatch.setenv("MAPLE_NODE", str(own))
+    assert find_node() == str(own)
+    find_node.cache_clear()
+    monkeypatch.setenv("MAPLE_NODE", "")
+    assert find_node() == str(usual)
+
+
+@pytest.mark.parametrize(("says", "what"), [(None, "missing"), ("12.22.0", "Node 12.22.0"), ("ersion 3", "no Node")])
+def test_a_node_that_is_named_and_cannot_be_used_is_told(
+    says: str | None, what: str, nothing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_node(nothing / "path" / "node", "22.0.0")
+    own = put_node(nothing / "own", says) if says else nothing / "own"
+    monkeypatch.setenv("MAPLE_NODE", str(own))
+    found = f"$MAPLE_NODE names {own}, which is {what}"
+    with pytest.raises(NodeError) as told:
+        find_node()
+    assert str(told.value) == f"{found}; unset it, or point it to Node 18 or newer"
+    done = maple("doctor")
+    assert done.returncode == 0, done.stderr
+    assert f"missing: Node 18 or newer (Pokémon Showdown; {told.value.found}); {told.value.mend}" in done.stdout
+    assert maple("show", "showdown").returncode == 2
+
+
 def missing(name: str) -> dict[str, str] | None:
     done = maple("doctor", "--json")
     assert done.returncode == 0, done.stderr

@@ -192,7 +192,7 @@ class NodeArena:
 
     @property
     def anomalies(self) -> list[dict[str, Any]]:
-        """The first that were noted, each with what repeats it."""
+        """The first hundred, each with what repeats it."""
         return self._notes.anomalies
 
     @property

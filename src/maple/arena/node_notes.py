@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["PoolCounters", "PoolNotes"]
 
 KEPT_ANOMALIES = 100
-ANOMALIES = ("refused", "crashed")  # what is counted; a server that dropped is only noted
+ANOMALIES = ("refused", "crashed")  # what is counted; a battle that a server dropped is only told of
 
 
 @dataclass(slots=True)
@@ -50,12 +50,10 @@ class PoolNotes:
         for note in notes:
             if note["kind"] == "record":
                 self.records.append(note)
-                continue
-            counted = note["kind"] in ANOMALIES
-            self.counters.anomalies += counted
-            if not counted:
-                self.log(f"the battle at table {note['table']} was lost: {note['reason']}")
-            if len(self.anomalies) < KEPT_ANOMALIES:
-                self.anomalies.append(note)
-                if counted:
+            elif note["kind"] in ANOMALIES:
+                self.counters.anomalies += 1
+                if len(self.anomalies) < KEPT_ANOMALIES:
+                    self.anomalies.append(note)
                     self.keep(note)
+            else:
+                self.log(f"the battle at table {note['table']} was lost: {note['reason']}")

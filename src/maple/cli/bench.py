@@ -15,7 +15,7 @@ from rich.status import Status
 
 from maple.bench.measure import machine_lock
 from maple.cli.measuring import SecondsOption, bench_config, show
-from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption
+from maple.cli.options import AlgoOption, GameArgument, JsonOption, PresetOption, SeedOption, SetOption, refuse_unused
 from maple.cli.output import notes, print_json, print_table
 from maple.cli.sitting import compile_kernels
 from maple.cli.soak import kills, soak
@@ -185,21 +185,27 @@ def _cost(interval: list[float]) -> str:
 def game(
     game: GameArgument,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads [default: one a core].")] = None,
-    tables: Annotated[int, typer.Option(min=1, help="Games side by side on each thread.")] = 8192,
-    seconds: SecondsOption = 5.0,
+    tables: Annotated[
+        int | None, typer.Option(min=1, help="Games side by side on each thread [default: 8192].")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="How long to measure, per side beside a peer [default: 5].")
+    ] = None,
     options: Annotated[bool, typer.Option("--options", help="Describe every legal option too.")] = False,
     battle_format: Annotated[str | None, typer.Option("--format", help="showdown: the battle format.")] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, help="showdown: Node processes [default: one a core].")
     ] = None,
-    battles: Annotated[int, typer.Option(min=1, help="showdown: battles side by side in each process.")] = 32,
+    battles: Annotated[
+        int | None, typer.Option(min=1, help="showdown: battles side by side in each process [default: 32].")
+    ] = None,
     peer: Annotated[str | None, typer.Option(help="showdown: measure poke-env in the same run.")] = None,
     transport: Annotated[
         str | None, typer.Option(help="showdown: compare with another way to play: server, shared, pipe.")
     ] = None,
     strikes: Annotated[
-        int, typer.Option("--kills", min=0, help="showdown: instead, kill so many Node processes in play.")
-    ] = 0,
+        int | None, typer.Option("--kills", min=1, help="showdown: instead, kill so many Node processes in play.")
+    ] = None,
     settings: SetOption = None,
     seed: SeedOption = None,
     json: JsonOption = False,
@@ -214,17 +220,23 @@ def game(
     from maple.core.cores import available_cores
 
     lines = [*(settings or []), *([f"game.format={battle_format}"] if battle_format else [])]
-    config = bench_config(game, None, lines, None, seed)
+    config, beside = bench_config(game, None, lines, None, seed), {"--peer": peer, "--transport": transport}
     if game == "showdown":
-        pool = processes or available_cores()
-        if strikes:
-            found = _kill_battles(config, strikes, pool, battles)
+        native = {"--threads": threads, "--tables": tables, "--options": options or None}
+        refuse_unused(native, "showdown, which plays --battles in each of its --processes")
+        pool = processes or available_cores(), battles or 32
+        if strikes is None:
+            found = _bench_battles(config, *pool, seconds or 5.0, peer, transport)
         else:
-            found = _bench_battles(config, pool, battles, seconds, peer, transport)
+            refuse_unused({**beside, "--seconds": seconds}, "--kills, which plays until so many were killed")
+            found = _kill_battles(config, strikes, *pool)
         show("battles", found, json)
         return
-    with machine_lock(notes.print), notes.status(f"measuring {game} for {seconds:g} s"):
-        found = bench_game(game, config.game, threads or available_cores(), tables, seconds, options, config.seed)
+    bridged = {"--format": battle_format, "--processes": processes, "--battles": battles, "--kills": strikes}
+    refuse_unused({**bridged, **beside}, f"{game}, which plays --tables on each of its --threads")
+    size = threads or available_cores(), tables or 8192, seconds or 5.0
+    with machine_lock(notes.print), notes.status(f"measuring {game} for {size[-1]:g} s"):
+        found = bench_game(game, config.game, *size, options, config.seed)
     show(f"{game} alone", found, json)
 
 

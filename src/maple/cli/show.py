@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maple.cli.options import GameArgument, JsonOption, RunsDirOption, SetOption
+from maple.cli.options import GameArgument, JsonOption, RunsDirOption, SetOption, refuse_unused
 from maple.cli.output import notes, print_json, results
 from maple.core.errors import ConfigError, GameError
 from maple.core.sources import load_config
+from maple.games import chosen_options
 from maple.runs.own_files import OwnFiles
 from maple.runs.store import write_atomically
 
@@ -103,14 +104,14 @@ def _saved(game: str, file: Path) -> GameRecord:
     saved = replace(saved, settings=OwnFiles.around(file).at_hand({"game": saved.settings})["game"])
     if saved.game != game:
         raise GameError(f"{file} is a game of {saved.game}, not of {game}; write maple show {saved.game}")
+    try:
+        chosen_options(saved.game, saved.settings)
+    except GameError as error:
+        reason = str(error).partition(";")[0]
+        raise GameError(
+            f"{file} was recorded by another version of Maple: {reason}; show it with that one, or record a new game"
+        ) from None
     return saved
-
-
-def _refuse(given: dict[str, Any], what: str) -> None:
-    """Say which of the options that were given changes nothing."""
-    for name, value in given.items():
-        if value is not None:
-            raise ConfigError(f"{name} does nothing with {what}; leave it out")
 
 
 def show(
@@ -142,20 +143,20 @@ def show(
     """
     if replay is not None:
         made = {"--seed": seed, "--table": table, "--players": players, "--set": settings, "--record": record}
-        _refuse(made, "--replay: a saved game has its own")
+        refuse_unused(made, "--replay: a saved game has its own")
     saved = _saved(game, replay) if replay is not None else None
     if game == "showdown":
         from maple.cli.show_battle import show_battle, show_battle_again
 
         looks = {"--table": table, "--frame": frame, "--svg": svg}
-        _refuse(looks, "showdown, whose battles are written as replays (--out)")
+        refuse_unused(looks, "showdown, whose battles are written as replays (--out)")
         names, out = [name.strip() for name in (players or "heuristic,heuristic").split(",")], out or Path()
         if saved is not None:
             _show_battle(show_battle_again(saved, out), json)
         else:
             _show_battle(show_battle(names, seed or 0, out, settings or [], runs_dir, record), json)
         return
-    _refuse({"--out": out}, f"{game}; write --svg or --record")
+    refuse_unused({"--out": out}, f"{game}; write --svg or --record")
     played = saved or _record(game, settings, players, seed or 0, table or 0, runs_dir)
     _show_frames(played, frame, svg, json)
     if record is not None:

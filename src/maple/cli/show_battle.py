@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maple.cli.output import notes
+from maple.cli.settings import battle_settings
 from maple.core.errors import ConfigError, RunError
 from maple.core.sources import load_config
 from maple.runs.store import write_atomically
@@ -26,7 +27,7 @@ def show_battle(
     from maple.cli.evaluate import find_player
     from maple.core.cores import available_cores
     from maple.core.threads import Team
-    from maple.games.showdown.game import ShowdownGame, ShowdownSettings
+    from maple.games.showdown.game import ShowdownGame
     from maple.training.agent import load_agent
     from maple.training.exhibit import play_recorded
 
@@ -34,9 +35,10 @@ def show_battle(
         raise ConfigError(f"--players names {len(names)} players; showdown has 2 seats")
     asked = load_config("showdown", settings=settings).game
     with Team(available_cores()) as team, notes.status("playing"):
-        scripted = names[0] in ShowdownGame(ShowdownSettings()).spec.opponents
-        stored = {} if scripted else load_agent(names[0], runs_dir, team).config.game
-        game = ShowdownGame(ShowdownSettings.model_validate({**stored, "servers": "", **asked}), record=True)
+        scripted = names[0] in ShowdownGame().spec.opponents
+        config = None if scripted else load_agent(names[0], runs_dir, team).config
+        stored = config.game if config is not None and config.name == "showdown" else {}  # of others, find_player tells
+        game = ShowdownGame(battle_settings({**stored, "servers": "", **asked}), record=True)
         players = [(name, find_player(name, game, runs_dir, team, "--players")) for name in names]
         lines, played = play_recorded(game, players, seed)
     if record is not None:
@@ -46,11 +48,11 @@ def show_battle(
 
 def show_battle_again(played: GameRecord, out: Path) -> dict[str, Any]:
     """Write a recorded battle as files."""
-    from maple.games.showdown.game import ShowdownGame, ShowdownSettings
+    from maple.games.showdown.game import ShowdownGame
     from maple.training.exhibit import play_again
 
     with notes.status("playing again"):
-        game = ShowdownGame(ShowdownSettings.model_validate(played.settings), record=True)
+        game = ShowdownGame(battle_settings(played.settings), record=True)
         return _write(play_again(game, played), played, out)
 
 

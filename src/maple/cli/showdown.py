@@ -16,6 +16,7 @@ import typer
 from maple.cli.evaluate import print_evaluations
 from maple.cli.options import JsonOption, RunsDirOption, SeedOption, SetOption
 from maple.cli.output import notes, print_json, results
+from maple.cli.settings import battle_settings
 from maple.core.errors import ConfigError, GameError, nearest
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _guest(run: str, runs_dir: Path | None, server: str, name: str, battles: int
     """The agent of a run or an opponent in the box, on a server under a name, for so many battles (0: any number)."""
     from maple.core.sources import load_config
     from maple.core.threads import Team
-    from maple.games.showdown.game import ShowdownGame, ShowdownSettings
+    from maple.games.showdown.game import ShowdownGame
     from maple.games.showdown.places import parse_servers
     from maple.runs.store import RunFolder, find_run
     from maple.training.agent import load_agent
@@ -123,13 +124,13 @@ def _guest(run: str, runs_dir: Path | None, server: str, name: str, battles: int
         raise GameError(f"--server {server!r} cannot be used; give one server, HOST:PORT")
     asked = {**load_config("showdown", settings=_game_settings(settings or [])).game, "servers": server}
     if run in ShowdownGame().spec.opponents:
-        game = ShowdownGame(ShowdownSettings.model_validate(asked), name, battles)
+        game = ShowdownGame(battle_settings(asked), name, battles)
         return _Guest(bot_player(game, run, Team(1)), game, 0, None)
     agent = load_agent(run, runs_dir)
     if agent.config.name != "showdown":
         raise GameError(f"run {run!r} plays {agent.config.name}, not showdown; choose another run")
     _compile(agent)
-    game = ShowdownGame(ShowdownSettings.model_validate({**agent.config.game, **asked}), name, battles)
+    game = ShowdownGame(battle_settings({**agent.config.game, **asked}), name, battles)
     path = find_run(run, runs_dir)
     return _Guest(agent, game, agent.steps, RunFolder(path) if (path / "checkpoints").is_dir() else None)
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,14 +26,17 @@ from maple.games.showdown.server import LocalServer
 from maple.runs.store import RunFolder
 from maple.training.host import host_battles, played
 from maple.training.session import train_run
+from tests.cli.command import maple
 from tests.games.showdown.faults import DumbServer, FakeServer, Relay, begin_and_stop, ignore, refuse
 
 PATIENCE_S = 0.6
 
 
-def open_arena(servers: str, tables: int, patience_s: float = PATIENCE_S) -> NodeArena:
+def open_arena(
+    servers: str, tables: int, patience_s: float = PATIENCE_S, log: Callable[[str], None] = lambda _: None
+) -> NodeArena:
     game = make_game("showdown", {"servers": servers, "patience_s": patience_s})
-    return NodeArena(game, tables, 5, processes=1)
+    return NodeArena(game, tables, 5, processes=1, log=log)
 
 
 def steps(arena: NodeArena) -> Iterator[Step]:
@@ -87,14 +90,14 @@ def test_the_least_loaded_server_for_its_capacity_comes_first() -> None:
 
 
 def test_a_battle_that_stands_still_is_lost_alone(server: LocalServer) -> None:
-    stuck: list[str] = []
+    stuck, logged = list[str](), list[str]()
 
     def swallow(message: str) -> bool:
         if not stuck and "|turn|3" in message:
             stuck.append(message.split("\n")[0])
         return message.split("\n")[0] in stuck
 
-    with Relay(server.url, swallow=swallow) as relay, open_arena(relay.place, 3, patience_s=2.5) as arena:
+    with Relay(server.url, swallow=swallow) as relay, open_arena(relay.place, 3, 2.5, logged.append) as arena:
         lost, whole = 0, 0
         for step in steps(arena):
             lost += int((step.ended.outcome == Outcome.LOST).sum())
@@ -102,8 +105,9 @@ def test_a_battle_that_stands_still_is_lost_alone(server: LocalServer) -> None:
             if lost and whole >= 3:
                 break
         assert lost == arena.counters.lost == 1
-        (dropped,) = (note for note in arena.anomalies if note["kind"] == "dropped")
-        assert "a battle stood still" in dropped["reason"]
+        (dropped,) = (line for line in logged if line.startswith("the battle at table"))
+        assert "a battle stood still" in dropped
+        assert arena.anomalies == []
         assert arena.counters.starts == 1
 
 
@@ -209,6 +213,14 @@ def wait_until(holds) -> None:  # type: ignore[no-untyped-def]
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def test_play_with_too_many_battles_names_its_own_option() -> None:
+    with FakeServer(ignore) as server:
+        done = maple("showdown", "play", "random", "--server", f"{server.place}/2", "--at-a-time", "4")
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    told = "4 battles at a time are too many for a server that takes 2; play with --at-a-time 2, or give it more room: "
+    assert f"{told}--server HOST:PORT/4" in " ".join(done.stderr.split())
 
 
 def test_play_begins_no_more_battles_than_it_was_asked_for(server: LocalServer, runs: Path) -> None:

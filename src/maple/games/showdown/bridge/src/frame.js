@@ -65,10 +65,15 @@ export class Frame {
     this.rows++;
   }
 
-  /** A finished game. @param {Seen} table */
+  /** A finished game. If its last view cannot be written, nothing has happened. @param {Seen} table */
   addEnded(table) {
     const base = this.endedRows * ENDED_BYTES, buffer = this.endedBuffer;
     buffer.fill(0, base, base + ENDED_BYTES);
+    for (let seat = 0; seat < SEATS; seat++) {
+      if (table.outcome === OUTCOME.truncated && table.masks[seat]) {
+        table.write(seat, this.lastU8, this.lastU16, base + ENDED_HEADER + seat * VIEW_BYTES);
+      }
+    }
     buffer.writeUInt32LE(this.epoch, base);
     buffer.writeInt32LE(table.number, base + 4);
     buffer.writeUInt32LE(table.game, base + 8);
@@ -79,9 +84,6 @@ export class Frame {
     for (let seat = 0; seat < SEATS; seat++) {
       buffer.writeUInt32LE(table.decisions[seat], base + 20 + 4 * seat);
       table.account(seat).tell(this.lastF32, (base + ENDED_EARNED >> 2) + seat * PARTS);
-      if (table.outcome === OUTCOME.truncated && table.masks[seat]) {
-        table.write(seat, this.lastU8, this.lastU16, base + ENDED_HEADER + seat * VIEW_BYTES);
-      }
     }
     this.endedRows++;
     this.battles++;

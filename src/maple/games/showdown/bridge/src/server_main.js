@@ -101,7 +101,10 @@ class ServerBridge {
     const {rules, venue} = this;
     if (!rules || !venue) throw new Error('tables were assigned before the rules');
     this.tables += tables.length;
-    if (this.tables > venue.capacity) throw new RulesError({kind: 'capacity', tables: this.tables, capacity: venue.capacity});
+    if (this.tables > venue.capacity) {
+      const kind = venue instanceof Pairs ? 'capacity' : 'hosting';
+      throw new RulesError({kind, tables: this.tables, capacity: venue.capacity});
+    }
     /** @type {RemoteLane} */
     const lane = new RemoteLane(rules, tables, games, venue, venue instanceof Pairs, () => {
       for (const anomaly of lane.anomalies.splice(0)) this.channel.tell(ANSWER.note, anomaly);

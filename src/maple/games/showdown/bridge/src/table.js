@@ -50,20 +50,21 @@ export class Rules {
   }
 }
 
-/** A battle under way, and what its two seats see of it. */
+/** What stands for a battle until it has begun. @param {string[]} inputLog what begins it @returns {Battle} */
+function notBegun(inputLog) {
+  const nothing = {log: [], inputLog, sides: [], ended: false, winner: '', turn: 0, destroy() {}};
+  return /** @type {Battle} */ (/** @type {unknown} */ (nothing));
+}
+
+/** A battle, which begins when it is first brought up to date, and what its two seats see of it. */
 export class Table {
   /** @param {Rules} rules @param {number} number @param {number} game how many games were played here before */
   constructor(rules, number, game) {
-    const {tablesPerDeal} = rules.config;
-    const deal = Math.floor(number / tablesPerDeal), swapped = number % tablesPerDeal % 2;
-    const seed = simulatorSeed(key(rules.seed, [DEAL, deal, game, 0, 0, 0]));
-    const [first, second] = [0, 1].map(seat => rules.teams.draw(deal, game, seat ^ swapped));
     this.rules = rules;
     this.number = number;
     this.game = game;
-    this.battle = new rules.Battle({
-      formatid: rules.format, seed, p1: {name: NAMES[0], team: first}, p2: {name: NAMES[1], team: second},
-    });
+    this.begun = false;
+    this.battle = notBegun([]);
     this.tracker = new Tracker(rules.lexicon);
     this.encoders = [
       new SeatEncoder(rules.lexicon, rules.model, this.tracker, 0),
@@ -79,8 +80,20 @@ export class Table {
     this.refusals = 0;
     /** @type {import('./repeat.js').Anomaly[]} */
     this.anomalies = [];
+  }
+
+  /** Draw the teams and begin. */
+  begin() {
+    const {number, game, rules} = this, {tablesPerDeal} = rules.config;
+    const deal = Math.floor(number / tablesPerDeal), swapped = number % tablesPerDeal % 2;
+    const seed = simulatorSeed(key(rules.seed, [DEAL, deal, game, 0, 0, 0]));
+    const [first, second] = [0, 1].map(seat => rules.teams.draw(deal, game, seat ^ swapped));
+    const start = {formatid: rules.format, seed, p1: {name: NAMES[0], team: first}, p2: {name: NAMES[1], team: second}};
+    this.battle = notBegun([`>start ${JSON.stringify(start)}`]);
+    this.battle = new rules.Battle(start);
     this.standing();
     for (const account of this.accounts) account.told.set(account.standing);
+    this.begun = true;
   }
 
   /** Let go of a finished battle's memory. */
@@ -95,6 +108,7 @@ export class Table {
 
   /** Find out which seats wait for a decision; one with nothing to decide is passed over. */
   update() {
+    if (!this.begun) this.begin();
     let idle = 0;
     for (let round = 0; round < MOST_PASSES && idle >= 0 && !this.battle.ended; round++) {
       idle = this.readMasks();

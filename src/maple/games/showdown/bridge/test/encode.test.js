@@ -103,7 +103,7 @@ test('own HP and the public HP of the other side are what the simulator says', (
     mine.pokemon.forEach((/** @type {any} */ pokemon, /** @type {number} */ i) => {
       assert.ok(Math.abs(hp(i) - pokemon.hp / pokemon.maxhp) < 0.005);
     });
-    const foe = theirs.active[0];
+    const foe = /** @type {any} */ (theirs.active[0]);
     if (!foe.illusion) assert.ok(Math.abs(hp(6) - foe.hp / foe.maxhp) < 0.013); // told in percent, kept in a byte
   }
 });
@@ -115,7 +115,9 @@ test('the mask is in the view, and every open action has words that the simulato
   assert.equal(seen[at] + 256 * seen[at + 1], table.masks[0]);
   for (let action = 0; action < ACTIONS; action++) {
     if (!(table.masks[0] >> action & 1)) continue;
-    const copy = new Table(makeRules(), 1, 0), {activeRequest, id} = copy.side(0);
+    const copy = new Table(makeRules(), 1, 0);
+    copy.update();
+    const {activeRequest, id} = copy.side(0);
     assert.ok(activeRequest && copy.battle.choose(id, choiceText(activeRequest, action)), `action ${action}`);
   }
 });
