@@ -40,12 +40,29 @@ export class RemoteTable {
   /** What a seat's user hears in the battle's room. @param {number} seat @param {string[]} lines */
   hear(seat, lines) {
     this.heard = Date.now();
-    for (const line of lines) this.seats[seat].hear(line);
     this.told[seat].push(...lines);
+    try {
+      this.take(seat, lines);
+    } catch (error) {
+      this.lose(seat, error);
+    }
+  }
+
+  /** @param {number} seat @param {string[]} lines */
+  take(seat, lines) {
+    for (const line of lines) this.seats[seat].hear(line);
     const {result, idle} = this.seats[seat];
     if (result !== null) this.outcome = OUTCOME.terminated;
     else if (idle) this.tell(seat, this.seats[seat].answer(-1));
     else if (this.tooLong) this.outcome = OUTCOME.truncated;
+  }
+
+  /** Something failed on our side: the battle is lost, the others go on. @param {number} seat @param {unknown} error */
+  lose(seat, error) {
+    const {number: table, game, room, rules: {format}} = this;
+    const text = error instanceof Error ? error.stack ?? error.message : String(error);
+    this.anomalies.push({kind: 'crashed', format, table, game, seat, room, error: text, heard: this.told[seat]});
+    this.outcome = OUTCOME.lost;
   }
 
   /** Whether a seat has played for too long; against others that is theirs to say. @param {ProtocolSeat} seat */
@@ -90,6 +107,7 @@ export class RemoteTable {
   }
 
   get masks() {
+    if (this.outcome === OUTCOME.lost) return [0, 0];
     // A seat whose time is up waits for the other to hear of it too.
     return this.of(seat => (this.outcome === OUTCOME.playing && this.spent(seat) ? 0 : seat.mask));
   }

@@ -24,6 +24,7 @@ export class RemoteLane extends Frame {
     this.send = send;
     this.out = false; // whether a wave waits for its answer
     this.planned = false;
+    this.failure = ''; // what a view could last not be written for
     this.tables = numbers.map((number, i) => new RemoteTable(rules, number, games[i] ?? 0, both));
     /** @type {import('./protocol.js').ProtocolSeat[]} of each row: while the answer is on its way, another may take its place */
     this.asked = [];
@@ -76,18 +77,41 @@ export class RemoteLane extends Frame {
     if (this.out || !(waits || (this.ended.length && !this.both))) return;
     this.begin();
     this.asked.length = this.games.length = 0;
-    for (const table of this.ended.splice(0, this.tables.length)) this.addEnded(table);
-    this.tables.forEach((table, at) => {
-      const {masks} = table;
-      for (let seat = 0; seat < SEATS; seat++) {
-        if (!masks[seat]) continue;
-        this.addRow(table, at, seat);
-        this.asked.push(table.seats[seat]);
-        this.games.push(table.game);
-      }
-    });
+    for (const table of this.ended.splice(0, this.tables.length)) this.tell(table);
+    const failed = this.tables.filter((table, at) => !this.show(table, at));
+    if (failed.length && !this.rows) throw new Error(`no view of any battle can be written: ${this.failure}`);
+    for (const table of failed) this.replace(table);
     this.out = true;
     this.send();
+  }
+
+  /** Write the record of a finished game; one whose last view cannot be written is lost. @param {RemoteTable} table */
+  tell(table) {
+    try {
+      this.addEnded(table);
+    } catch (error) {
+      table.lose(0, error);
+      this.addEnded(table);
+    }
+  }
+
+  /** The rows of a table; one that cannot be written costs its battle. @param {RemoteTable} table @param {number} at */
+  show(table, at) {
+    const {masks} = table, {rows} = this;
+    let seat = 0;
+    try {
+      for (; seat < SEATS; seat++) if (masks[seat]) this.addRow(table, at, seat);
+    } catch (error) {
+      this.rows = this.waiting.length = rows;
+      this.failure = String(error);
+      table.lose(seat, error);
+      return false;
+    }
+    for (const [, shown] of this.waiting.slice(rows)) {
+      this.asked.push(table.seats[shown]);
+      this.games.push(table.game);
+    }
+    return true;
   }
 
   /** The answer to the last wave. @param {(row: number) => number} action */

@@ -7,6 +7,7 @@ import {OUTCOME} from '../src/account.js';
 import {pick, Stream} from '../src/random.js';
 import {ProtocolSeat} from '../src/protocol.js';
 import {RemoteTable} from '../src/remote.js';
+import {RemoteLane} from '../src/remote_lane.js';
 import {place, schema, VIEW_BYTES} from '../src/schema.js';
 import {Table} from '../src/table.js';
 import {makeRules, simulator} from './simulator.js';
@@ -137,4 +138,44 @@ test('after a refusal that nobody could foresee nothing is asked until the corre
   seat.hear("|error|[Invalid choice] Can't move: something that the mask should have known");
   assert.ok(seat.asked && !(seat.mask & 1));
   assert.equal(seat.errors.length, 1);
+});
+
+/** A venue where battles never begin by themselves. */
+function venue() {
+  return {seat() {}, free() {}};
+}
+
+/** A table of a lane that has heard the first lines of a battle. @param {RemoteLane} lane @param {number} at */
+function inBattle(lane, at) {
+  const table = lane.tables[at], real = new Table(lane.rules, at, 0);
+  real.update();
+  table.room = `battle-${at}`;
+  table.users = /** @type {any} */ ([{name: 'p1', send() {}}, {name: 'p2', send() {}}]);
+  for (const seat of [0, 1]) {
+    table.hear(seat, linesFor(real.battle.log, 0, seat));
+    table.hear(seat, [`|request|${JSON.stringify(real.battle.sides[seat].activeRequest)}`]);
+  }
+  return table;
+}
+
+test('a remote battle that cannot be read or seen is lost alone', () => {
+  let waves = 0;
+  const lane = new RemoteLane(makeRules(), [0, 1, 2], [0, 0, 0], /** @type {any} */ (venue()), true, () => { waves++; });
+  const [deaf, blind, whole] = [0, 1, 2].map(at => inBattle(lane, at));
+  deaf.seats[0].hear = () => { throw new RangeError('no such line'); };
+  deaf.hear(0, ['|turn|2']);
+  lane.moved(deaf);
+  blind.seats[1].write = () => { throw new RangeError('no view'); };
+  lane.flush();
+  assert.equal(waves, 1);
+  assert.deepEqual(lane.waiting, [[2, 0], [2, 1]]);
+  assert.deepEqual(lane.asked, whole.seats);
+  assert.deepEqual([deaf, blind].map(({outcome}) => outcome), [OUTCOME.lost, OUTCOME.lost]);
+  assert.deepEqual(lane.tables.map(({game}) => game), [1, 1, 0]);
+  assert.equal(lane.endedRows, 1); // the one that could not be seen is told of with the next wave
+  lane.out = false;
+  lane.flush();
+  assert.equal(lane.endedRows, 1);
+  const kinds = lane.anomalies.map(anomaly => /** @type {any} */ (anomaly)).map(({kind, error}) => [kind, error.includes('RangeError')]);
+  assert.deepEqual(kinds, [['crashed', true], ['crashed', true]]);
 });
