@@ -6,6 +6,7 @@ import json
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -14,10 +15,13 @@ from maple.bench.peers.sb3 import Sb3Side
 from maple.bench.roofline import bench_roofline
 from maple.bench.showdown import bench_showdown, bound_by
 from maple.bench.train import bench_train
+from maple.cli.showdown import _Guest
 from maple.core.sources import load_config
 from maple.games import entry
 from maple.games.showdown import runtime
+from maple.games.showdown.game import ShowdownGame
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
+from maple.runs.store import RunFolder
 from tests.cli.command import maple, maple_alone
 
 
@@ -190,3 +194,14 @@ def test_an_opponent_in_the_box_plays_on_a_server() -> None:
     done = maple("showdown", "play", "random", "--server", "127.0.0.1:9", "--set", "tables=4")
     assert done.returncode == 2
     assert "--set tables changes nothing here" in done.stderr
+
+
+def test_an_anomaly_that_cannot_be_kept_ends_no_battles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def nobody(*_: object) -> NoReturn:
+        raise AssertionError
+
+    guest = _Guest(nobody, ShowdownGame(), 0, RunFolder(tmp_path / "gone"))
+    guest.keep({"kind": "crashed", "error": "RangeError"})
+    assert "anomalies.jsonl: No such file or directory; free some space; battles go on" in " ".join(
+        capsys.readouterr().err.split()
+    )

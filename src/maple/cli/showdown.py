@@ -15,9 +15,9 @@ import typer
 
 from maple.cli.evaluate import print_evaluations
 from maple.cli.options import JsonOption, RunsDirOption, SeedOption, SetOption
-from maple.cli.output import notes, print_json, results
+from maple.cli.output import notes, print_json, results, warn
 from maple.cli.settings import battle_settings
-from maple.core.errors import ConfigError, GameError, nearest
+from maple.core.errors import ConfigError, GameError, RunError, nearest
 
 if TYPE_CHECKING:
     from maple.games.showdown.game import ShowdownGame
@@ -104,8 +104,11 @@ class _Guest:
     def keep(self, anomaly: Mapping[str, Any]) -> None:
         """Given every anomaly of its battles."""
         notes.print(f"an anomaly: {anomaly.get('error') or anomaly['kind']}", markup=False, soft_wrap=True)
-        if self.folder is not None:
-            self.folder.append("anomalies.jsonl", anomaly)
+        try:
+            if self.folder is not None:
+                self.folder.append("anomalies.jsonl", anomaly)
+        except RunError as error:
+            warn(f"{error}; battles go on")
 
 
 def _guest(run: str, runs_dir: Path | None, server: str, name: str, battles: int, settings: list[str] | None) -> _Guest:
