@@ -83,6 +83,8 @@ def test_games_and_doctor_speak_json() -> None:
         (["train", "ofc", "--steps", "0"], "steps = 0 cannot be used"),
         (["train", "ofc", "--set", "actors.count=2"], "leave actors.count at 0"),
         (["train", "ofc", "--algo", "dqn", "--set", "dqn.capacity=16384"], "make it at least 24576"),
+        (["train", "ofc", "--set", "probe_against=nobody"], "probe_against: ofc has no opponent 'nobody'"),
+        (["train", "ofc", "--set", "net.core=lstm"], "net.core=lstm is not for after-state values"),
         (["train", "ofc", "--set", "net.attention=true"], "net.attention is not for after-state values"),
         (["eval", "never-trained"], "there is no run 'never-trained'"),
         (["bench", "train", "ofc", "--peer", "sb4"], "there is no peer 'sb4'"),

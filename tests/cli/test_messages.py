@@ -82,7 +82,7 @@ def test_a_run_that_fails_tells_why(service: Service, tmp_path: Path) -> None:
 
 def test_a_run_that_does_not_fit_into_memory_tells_so(service: Service, tmp_path: Path) -> None:
     words = ["train", "ofc", "--run", "x", "--runs-dir", tmp_path / "runs", "--notify", service.address()]
-    done = maple(*words, "--set", "tables=2000000000")
+    done = maple(*words, "--set", "afterstate.horizon=20000000000")
     assert done.returncode == 2
     told = _told(service)
     assert list(told) == ["failed"]

@@ -54,11 +54,22 @@ def test_a_detached_run_goes_on_by_itself(tmp_path: Path) -> None:
         (["--notify", "pigeon://loft/verysecretword"], "address 1 of --notify cannot be used"),
         (["--run", "new", "--set", "afterstate.horizon=20000000000"], "this run needs about"),
         (["--set", "seed=5"], "was begun with seed = 0, not 5"),
-        (["--run", "new", "--set", "net.core=lstm"], "net.core=lstm is not for after-state values"),
         (["--run", "new", "--workers", "2"], "workers.count = 2: workers play envs of your own"),
-        (["--run", "new", "--set", "actors.count=2"], "leave actors.count at 0"),
-        (["--run", "new", "--set", "probe_against=nobody"], "probe_against: ofc has no opponent 'nobody'"),
-        (["--run", "new", "--algo", "dqn", "--set", "dqn.capacity=200"], "too small for 48 tables"),
+        (
+            [
+                "--run",
+                "new",
+                "--algo",
+                "dqn",
+                "--set",
+                "dqn.capacity=200",
+                "--set",
+                "dqn.warmup=100",
+                "--set",
+                "dqn.minibatch=64",
+            ],
+            "small for 48",
+        ),
     ],
 )
 def test_a_detached_run_that_cannot_begin_says_so_at_once(
