@@ -39,10 +39,10 @@ def _offset(cell: Cell, here: Cell) -> list[int]:
     return [max(0, dx), max(0, -dx), max(0, dy), max(0, -dy)]
 
 
-def _scores(slow: SlowGame, cell: Cell) -> bool:
-    """Whether a squad on this cell counts for an objective of the mission."""
-    goals = [c for label in slow.mission.objectives for c in slow.map.objectives()[label]]
-    return any(max(abs(cell[0] - c % WIDTH), abs(cell[1] - c // WIDTH)) <= 2 for c in goals)
+def _goals(slow: SlowGame) -> set[Cell]:
+    """The cells where a squad counts for an objective of the mission."""
+    at = [(c % WIDTH, c // WIDTH) for label in slow.mission.objectives for c in slow.map.objectives()[label]]
+    return {(x + dx, y + dy) for x, y in at for dx in range(-2, 3) for dy in range(-2, 3)}
 
 
 def _harm(slow: SlowGame, ranged: bool, side: int, squad: Squad, foe: Squad) -> set[int]:
@@ -99,7 +99,7 @@ def _check_squads(row: np.ndarray, slow: SlowGame, here: Cell) -> None:
             marks = (squad.shaken, squad.rushed, squad.charged, squad.braced, squad.done, squad.deferred)
             assert row[at + 25 : at + 31].tolist() == list(marks)
             assert row[at + 31 : at + 35].tolist() == _offset(seen_cell(slow.side, squad), here)
-            assert row[at + 35 : at + 37].tolist() == [bool(slow.engaged(who, squad)), _scores(slow, squad.cell)]
+            assert row[at + 35 : at + 37].tolist() == [bool(slow.engaged(who, squad)), squad.cell in _goals(slow)]
             _check_meeting(row[at + 37 : at + 43].tolist(), slow, side, squad)
 
 
@@ -125,6 +125,7 @@ def _check_meeting(told: list[int], slow: SlowGame, side: int, squad: Squad) -> 
 def _check_planes(row: np.ndarray, slow: SlowGame, here: Cell) -> None:
     planes = row[GLOBALS + 16 * ROW :].reshape(6, 17, 17)
     where = [{seen_cell(slow.side, s) for s in slow.alive(who)} for who in (slow.side, 1 - slow.side)]
+    goals = _goals(slow)
     for y in range(17):
         for x in range(17):
             cell = (here[0] + x - 8, here[1] + y - 8)
@@ -134,7 +135,7 @@ def _check_planes(row: np.ndarray, slow: SlowGame, here: Cell) -> None:
             assert planes[1, y, x] == (mark == "+")
             assert planes[2, y, x] == (cell in where[0])
             assert planes[3, y, x] == (cell in where[1])
-            assert planes[4, y, x] == (inside and _scores(slow, cell))
+            assert planes[4, y, x] == (inside and cell in goals)
     if slow.phase != MOVING:
         assert not planes[5].any()
         return
