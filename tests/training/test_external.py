@@ -138,7 +138,7 @@ def test_two_seats_learn_from_self_play(tmp_path: Path, team: object) -> None:
         (WALK, "algo=afterstate", "does not describe its options; train it with --algo ppo"),
         (WALK, "ppo.policy=options", "does not describe its options"),
         (WALK, "opponents=safe", "there is no 'safe'"),
-        ("ofc", "workers.count=2", "workers play envs of your own; ofc is played by threads"),
+        ("ofc", "workers.count=2", "workers.count = 2: workers play envs of your own, and ofc is played by threads"),
     ],
 )
 def test_settings_that_do_not_fit_get_a_sentence(tmp_path: Path, game: str, setting: str, sentence: str) -> None:
