@@ -94,7 +94,8 @@ class Actor:
         """At which of these tables somebody else plays in the learner's place."""
         if self.guide is None:
             return np.zeros(len(table), np.bool_)
-        return np.floor((table + 1) * self.guided) > np.floor(table * self.guided)  # evenly, whatever the number
+        shown: NDArray[np.bool_] = np.floor((table + 1) * self.guided) > np.floor(table * self.guided)
+        return shown  # spread evenly, however many tables there are
 
     def _others(self, code: int, view: NDArray[np.uint64], keys: Keys) -> NDArray[np.int32]:
         if code >= RIVAL:
