@@ -53,7 +53,7 @@ def _pull(descent: Descent, pulls: NDArray[np.float32], max_norm: float) -> None
 
     def add(mine: NDArray[np.int64], gradient: NDArray[np.float32]) -> NDArray[np.float64]:
         assert not gradient.any()
-        gradient += pulls * np.float32(len(mine) / len(ROWS))
+        gradient[:] = pulls * np.float32(len(mine) / len(ROWS))
         return np.array([len(mine)], np.float64)
 
     assert descent.by_share(ROWS, add, max_norm) == [len(ROWS)]
@@ -68,6 +68,12 @@ def _follow(net: nn.Module, adam: torch.optim.Adam, pulls: NDArray[np.float32], 
     if max_norm:
         nn.utils.clip_grad_norm_(net.parameters(), max_norm)
     adam.step()
+
+
+def test_zeros_of_either_sign_are_no_gradient(team: Team) -> None:
+    descent = Descent(_net(1), team, 1e-2, 1e-8)
+    _pull(descent, np.full(len(descent.flat.vector), -0.0, np.float32), 0.0)
+    assert not descent._pulled.any()
 
 
 def test_a_gradient_that_is_no_number_is_no_zero(team: Team) -> None:

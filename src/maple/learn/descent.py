@@ -30,6 +30,7 @@ COUNTED = ("loss_calculation", "gradient_calculation", "optimizer_step")  # span
 LOSS, GRADIENT, OPTIMIZER = 5, 6, 7
 CHUNK = 128  # weights that are looked at together
 EVER, NOW = 1, 2  # when they had a gradient
+SIZE_BITS = np.uint32(0x7FFFFFFF)  # of a float: all but its sign
 
 _0 = np.float32(0)
 _1 = np.float32(1)
@@ -52,7 +53,7 @@ def _gather(gradients, bits, threads, lo, hi):
     for share in range(threads):
         for i in range(lo, hi):
             some |= bits[share, i]
-    if some << np.uint32(1) == 0:  # all are zero, of either sign
+    if some & SIZE_BITS == 0:  # all are zero, of either sign
         return False
     for other in range(1, threads):
         for i in range(lo, hi):
