@@ -1,11 +1,17 @@
-/** Writes what one seat sees, from its own requests and the public log alone. */
+/**
+ * Writes what one seat sees, from its own requests and the public log alone.
+ *
+ * The view is kept from decision to decision; what sits on the bench is written only when something about it has changed. It
+ * mostly has not, and what is not touched does not push the simulator's own data out of the processor's cache.
+ */
 
 import {FIRST_SWITCH, gimmickOf} from './actions.js';
 import {Fighter} from './damage.js';
+import {byte, Figures} from './figures.js';
 import {Gimmicks} from './gimmick.js';
 import {typeNumber} from './lexicon.js';
 import {Own} from './own.js';
-import {numbered, place} from './schema.js';
+import {numbered, place, VIEW_BYTES} from './schema.js';
 
 /**
  * @typedef {import('./damage.js').DamageModel} DamageModel
@@ -21,19 +27,13 @@ const TURN = place('turn'), SIDE = place('side'), POKEMON = place('pokemon'), MO
 const SWITCH = place('switch'), DAMAGE = place('damage');
 const REQUEST = numbered('request');
 const ROOMS = numbered('rooms'), SIDES = numbered('sides');
-const TEAM = 6, MOVES = 4, PAIRS = TEAM * TEAM * MOVES;
-const DEALT = DAMAGE.field.dealt + DAMAGE.at;
-const TAKEN = DAMAGE.field.taken + DAMAGE.at;
+const TEAM = 6, MOVES = 4;
 const TRICK_ROOM = ROOMS.get('trickroom') ?? 0;
 const [SPIKES, ROCKS] = [SIDES.get('spikes') ?? 0, SIDES.get('stealthrock') ?? 0];
 const SPIKES_TAKE = [0, 1 / 8, 1 / 6, 1 / 4];
 const LAYERS = 3;
+const NOBODY = -1, ANYBODY = -2; // in a row of the view: empty; not known any more
 const KNOWN = 1, ACTIVE = 2, FAINTED = 4, MARKED = 8; // marked: mine, picked in team preview; theirs, only seen there
-
-/** @param {number} share @param {number} scale */
-function byte(share, scale) {
-  return Math.min(255, Math.round(share * scale));
-}
 
 /** Encodes one seat of one battle. */
 export class SeatEncoder {
@@ -55,35 +55,42 @@ export class SeatEncoder {
     this.foeFighters = Array.from({length: TEAM}, () => new Fighter());
     this.foeStamp = new Int32Array(TEAM).fill(-1);
     this.boots = lexicon.item('heavydutyboots');
-    this.dealt = new Float32Array(PAIRS); // own × move × foe, by their ids
-    this.taken = new Float32Array(PAIRS); // foe × move × own, by their ids
-    this.dealtBytes = new Uint8Array(PAIRS); // the same as they are written
-    this.takenBytes = new Uint8Array(PAIRS);
-    this.pairOwn = new Int32Array(TEAM * TEAM).fill(-1);
-    this.pairFoe = new Int32Array(TEAM * TEAM).fill(-1);
-    this.pairField = new Int32Array(TEAM * TEAM).fill(-1);
+    this.figures = new Figures(model, tracker, seat);
+    const view = new ArrayBuffer(VIEW_BYTES);
+    this.u8 = new Uint8Array(view); // the view as it was last written
+    this.u16 = new Uint16Array(view);
+    this.inRow = new Int32Array(2 * TEAM).fill(NOBODY); // whose row each is, by their ids
+    this.onBench = new Uint8Array(TEAM); // whether one of theirs was, when its row was written; what it was then
+    this.foeRevision = new Int32Array(TEAM);
+    this.foeHp = new Float64Array(TEAM);
+    this.turns = new Int32Array(2 * TEAM); // of a status, in each row
+    this.fainted = 0; // a bit for each row
+    this.moved = true; // whether rows changed places, or somebody fainted or came back
+    this.previewed = false;
+  }
+
+  /** Write every row anew the next time. */
+  forget() {
+    this.inRow.fill(ANYBODY);
   }
 
   /**
    * Write the view at byte `at`.
-   * @param {Request} request @param {number} mask @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at
+   * @param {Request} request @param {number} mask @param {Uint8Array} into @param {number} at
    */
-  encode(request, mask, u8, u16, at) {
+  encode(request, mask, into, at) {
+    if (request.teamPreview || this.previewed) this.forget(); // marks come and go there
+    this.previewed = !!request.teamPreview;
     this.updateTeam(request);
     this.updateFoes();
-    this.writeTurn(request, mask, u8, u16, at);
-    this.writeSide(this.mine, u8, at + SIDE.at);
-    this.writeSide(this.theirs, u8, at + SIDE.at + SIDE.stride);
-    for (let i = 0; i < this.team.length; i++) {
-      const picked = !!request.teamPreview && !(mask >> (FIRST_SWITCH + i) & 1);
-      this.writeOwn(this.team[i], picked, u8, u16, at + POKEMON.at + i * POKEMON.stride);
-    }
-    for (let i = 0; i < this.foes.length; i++) {
-      this.writeFoe(this.foes[i], u8, u16, at + POKEMON.at + (TEAM + i) * POKEMON.stride);
-    }
-    this.writeDamage(u8, at);
-    this.writeMoves(request, u8, u16, at);
-    this.writeSwitches(u8, at);
+    this.writeTurn(request, mask);
+    this.writeSide(this.mine, SIDE.at);
+    this.writeSide(this.theirs, SIDE.at + SIDE.stride);
+    this.writeRows(request, mask);
+    this.writeDamage();
+    this.writeMoves(request);
+    this.writeSwitches();
+    into.set(this.u8, at);
   }
 
   /** @param {Request} request */
@@ -99,7 +106,7 @@ export class SeatEncoder {
       }
       own.update(member, this.lexicon);
       if (request.teamPreview) own.active = false; // the first of the list is marked as active there
-      this.updateField(own);
+      if (own.changed) this.updateField(own);
       this.team.push(own);
     }
     const lead = this.team[0], moves = request.active?.[0]?.moves;
@@ -156,9 +163,9 @@ export class SeatEncoder {
     }
   }
 
-  /** @param {Request} request @param {number} mask @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */
-  writeTurn(request, mask, u8, u16, at) {
-    const {tracker} = this, base = at + TURN.at, field = TURN.field;
+  /** @param {Request} request @param {number} mask */
+  writeTurn(request, mask) {
+    const {tracker, u8, u16} = this, base = TURN.at, {field} = TURN;
     const active = request.active?.[0];
     const kind = request.teamPreview ? 'preview' : request.forceSwitch ? 'switch' : 'move';
     u16[(base + field.number) >> 1] = Math.min(1000, tracker.turn);
@@ -187,9 +194,9 @@ export class SeatEncoder {
     return ahead !== !!this.tracker.rooms[TRICK_ROOM] ? 1 : 2;
   }
 
-  /** @param {import('./mon.js').PublicSide} side @param {Uint8Array} u8 @param {number} base */
-  writeSide(side, u8, base) {
-    const {field} = SIDE;
+  /** @param {import('./mon.js').PublicSide} side @param {number} base */
+  writeSide(side, base) {
+    const {field} = SIDE, {u8} = this;
     for (let i = 0; i < side.conditions.length; i++) {
       const layers = side.conditions[i];
       const turns = this.tracker.turn - side.began[i] + 1;
@@ -200,22 +207,65 @@ export class SeatEncoder {
     u8[base + field.spent] = side.spent ? 1 : 0;
   }
 
-  /** @param {Own} own @param {boolean} picked @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} base */
-  writeOwn(own, picked, u8, u16, base) {
-    const {field} = POKEMON, shown = own.active ? this.mine.active : null;
-    this.writeFighter(own.fighter, own.species, own.moves, shown, u8, u16, base);
+  /** The rows of both teams, where they have changed. @param {Request} request @param {number} mask */
+  writeRows(request, mask) {
+    const {team, foes, inRow, u8} = this;
+    let fainted = 0;
+    this.moved = false;
+    for (let i = 0; i < team.length; i++) {
+      const own = team[i], turns = this.mine.byName.get(own.name)?.statusTurns ?? 0;
+      if (own.fainted) fainted |= 1 << i;
+      if (inRow[i] === own.id && !own.changed && this.turns[i] === turns) continue;
+      const picked = !!request.teamPreview && !(mask >> (FIRST_SWITCH + i) & 1);
+      this.writeOwn(own, picked, turns, this.take(i, own.id, turns));
+    }
+    for (let j = 0; j < foes.length; j++) {
+      const foe = foes[j], active = foe === this.theirs.active;
+      if (foe.fainted) fainted |= 1 << (TEAM + j);
+      if (inRow[TEAM + j] === foe.id && !active && this.isAsWritten(foe, j)) continue;
+      this.writeFoe(foe, this.take(TEAM + j, foe.id, foe.statusTurns));
+      this.onBench[j] = active ? 0 : 1;
+      this.foeRevision[j] = foe.revision;
+      this.foeHp[j] = foe.hp;
+    }
+    for (let row = team.length; row < TEAM; row++) if (inRow[row] !== NOBODY) this.take(row, NOBODY, 0);
+    for (let row = TEAM + foes.length; row < 2 * TEAM; row++) if (inRow[row] !== NOBODY) this.take(row, NOBODY, 0);
+    if (fainted !== this.fainted) this.moved = true;
+    this.fainted = fainted;
+  }
+
+  /** A row is somebody's from now on, and empty so far; where it begins. @param {number} row @param {number} id @param {number} turns */
+  take(row, id, turns) {
+    const base = POKEMON.at + row * POKEMON.stride;
+    if (this.inRow[row] !== id) this.moved = true;
+    this.inRow[row] = id;
+    this.turns[row] = turns;
+    this.u8.fill(0, base, base + POKEMON.stride);
+    return base;
+  }
+
+  /** Whether one of theirs is as it was when its row was written, on the bench. @param {Mon} foe @param {number} j */
+  isAsWritten(foe, j) {
+    return this.onBench[j] === 1 && foe.id < TEAM && this.foeRevision[j] === foe.revision && this.foeHp[j] === foe.hp &&
+      this.turns[TEAM + j] === foe.statusTurns;
+  }
+
+  /** @param {Own} own @param {boolean} picked @param {number} turns @param {number} base */
+  writeOwn(own, picked, turns, base) {
+    const {field} = POKEMON, {u8} = this, shown = own.active ? this.mine.active : null;
+    this.writeFighter(own.fighter, own.species, own.moves, shown, base);
     u8[base + field.tera] = own.tera;
     u8[base + field.hp] = own.fainted ? 0 : Math.max(1, byte(own.hp, 255));
     u8[base + field.flags] = KNOWN | (own.active ? ACTIVE : 0) | (own.fainted ? FAINTED : 0) | (picked ? MARKED : 0);
-    u8[base + field.status_turns] = this.mine.byName.get(own.name)?.statusTurns ?? 0;
+    u8[base + field.status_turns] = turns;
     for (let i = 0; i < own.moves.length; i++) u8[base + field.pp + i] = byte(own.pp[i], 255);
   }
 
-  /** @param {Mon} mon @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} base */
-  writeFoe(mon, u8, u16, base) {
-    const {field} = POKEMON, active = mon === this.theirs.active;
+  /** @param {Mon} mon @param {number} base */
+  writeFoe(mon, base) {
+    const {field} = POKEMON, {u8} = this, active = mon === this.theirs.active;
     const fighter = this.foeFighters[Math.min(mon.id, TEAM - 1)];
-    this.writeFighter(fighter, mon.species.id, mon.moves, active ? mon : null, u8, u16, base);
+    this.writeFighter(fighter, mon.species.id, mon.moves, active ? mon : null, base);
     u8[base + field.tera] = mon.tera;
     u8[base + field.hp] = mon.fainted ? 0 : Math.max(1, byte(mon.hp, 255));
     u8[base + field.flags] = KNOWN | (active ? ACTIVE : 0) | (mon.fainted ? FAINTED : 0) | (mon.name === '' ? MARKED : 0);
@@ -227,11 +277,10 @@ export class SeatEncoder {
   }
 
   /**
-   * @param {Fighter} fighter @param {number} species @param {Move[]} moves @param {Mon | null} shown
-   * @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} base
+   * @param {Fighter} fighter @param {number} species @param {Move[]} moves @param {Mon | null} shown @param {number} base
    */
-  writeFighter(fighter, species, moves, shown, u8, u16, base) {
-    const {field} = POKEMON, at = base >> 1;
+  writeFighter(fighter, species, moves, shown, base) {
+    const {field} = POKEMON, {u8, u16} = this, at = base >> 1;
     u16[at + (field.species >> 1)] = species;
     u16[at + (field.item >> 1)] = fighter.item;
     u16[at + (field.ability >> 1)] = fighter.ability;
@@ -253,54 +302,31 @@ export class SeatEncoder {
     }
   }
 
-  /** Bring the figures of one pair up to date. @param {Own} own @param {Mon} foe */
-  updatePair(own, foe) {
-    const pair = own.id * TEAM + foe.id, field = this.tracker.revision;
-    if (this.pairOwn[pair] === own.revision && this.pairFoe[pair] === foe.revision && this.pairField[pair] === field) return;
-    const fighter = this.foeFighters[foe.id];
-    for (let m = 0; m < own.moves.length; m++) {
-      const at = (own.id * MOVES + m) * TEAM + foe.id;
-      this.dealt[at] = this.model.share(own.fighter, fighter, own.moves[m], this.tracker, this.theirs);
-      this.dealtBytes[at] = byte(this.dealt[at], 128);
-    }
-    for (let m = 0; m < foe.moves.length; m++) {
-      const at = (foe.id * MOVES + m) * TEAM + own.id;
-      this.taken[at] = this.model.share(fighter, own.fighter, foe.moves[m], this.tracker, this.mine);
-      this.takenBytes[at] = byte(this.taken[at], 128);
-    }
-    this.pairOwn[pair] = own.revision;
-    this.pairFoe[pair] = foe.revision;
-    this.pairField[pair] = field;
-  }
-
-  /** @param {Uint8Array} u8 @param {number} at */
-  writeDamage(u8, at) {
-    const {team, foes, dealtBytes, takenBytes} = this;
+  writeDamage() {
+    const {team, foes, figures, u8, moved} = this;
+    if (moved) u8.fill(0, DAMAGE.at, DAMAGE.at + DAMAGE.stride);
     for (let i = 0; i < team.length; i++) {
       const own = team[i];
       if (own.fainted) continue;
       for (let j = 0; j < foes.length; j++) {
         const foe = foes[j];
         if (foe.fainted || foe.id >= TEAM) continue;
-        this.updatePair(own, foe);
-        for (let m = 0; m < MOVES; m++) {
-          u8[at + DEALT + (i * MOVES + m) * TEAM + j] = dealtBytes[(own.id * MOVES + m) * TEAM + foe.id];
-          u8[at + TAKEN + (j * MOVES + m) * TEAM + i] = takenBytes[(foe.id * MOVES + m) * TEAM + own.id];
-        }
+        if (figures.update(own, foe, this.foeFighters[foe.id]) || moved) figures.write(u8, own, i, foe, j);
       }
     }
   }
 
-  /** @param {Request} request @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */
-  writeMoves(request, u8, u16, at) {
-    const active = request.active?.[0], own = this.team[0], foe = this.theirs.active;
+  /** @param {Request} request */
+  writeMoves(request) {
+    const active = request.active?.[0], own = this.team[0], foe = this.theirs.active, {u8, u16} = this;
+    u8.fill(0, MOVE.at, MOVE.at + MOVES * MOVE.stride);
     if (!active || !own) return;
     const {field} = MOVE, {moves} = active;
     const fighter = foe && foe.id < TEAM ? this.foeFighters[foe.id] : null;
     for (let i = 0; i < moves.length && i < MOVES; i++) {
       const {id, pp, maxpp} = moves[i];
       // The list of one's own moves says more than the offer: hiddenpowerfire, return102.
-      const move = own.moveIds[i]?.startsWith(id) ? own.moves[i] : this.lexicon.move(id), base = at + MOVE.at + i * MOVE.stride;
+      const move = own.moveIds[i]?.startsWith(id) ? own.moves[i] : this.lexicon.move(id), base = MOVE.at + i * MOVE.stride;
       u16[(base + field.move) >> 1] = move.id;
       u16[(base + field.power) >> 1] = move.power;
       u8[base + field.type] = move.type;
@@ -318,20 +344,15 @@ export class SeatEncoder {
     }
   }
 
-  /** @param {Uint8Array} u8 @param {number} at */
-  writeSwitches(u8, at) {
-    const {field} = SWITCH, foe = this.theirs.active;
+  writeSwitches() {
+    const {field} = SWITCH, {u8} = this, foe = this.theirs.active;
+    u8.fill(0, SWITCH.at, SWITCH.at + TEAM * SWITCH.stride);
     for (let i = 0; i < this.team.length; i++) {
-      const own = this.team[i], base = at + SWITCH.at + i * SWITCH.stride;
+      const own = this.team[i], base = SWITCH.at + i * SWITCH.stride;
       if (own.fainted) continue;
       if (foe && foe.id < TEAM) {
-        let best = 0, worst = 0;
-        for (let m = 0; m < MOVES; m++) {
-          best = Math.max(best, this.dealt[(own.id * MOVES + m) * TEAM + foe.id]);
-          worst = Math.max(worst, this.taken[(foe.id * MOVES + m) * TEAM + own.id]);
-        }
-        u8[base + field.dealt] = byte(best / Math.max(foe.hp, 0.01), 128);
-        u8[base + field.taken] = byte(worst / Math.max(own.hp, 0.01), 128);
+        u8[base + field.dealt] = byte(this.figures.best(own, foe) / Math.max(foe.hp, 0.01), 128);
+        u8[base + field.taken] = byte(this.figures.worst(own, foe) / Math.max(own.hp, 0.01), 128);
         u8[base + field.faster] = this.faster(own);
       } else if (!foe) {
         u8[base + field.dealt] = byte(this.previewDamage(own), 128);
@@ -343,11 +364,7 @@ export class SeatEncoder {
   /** The best expected damage to each of their team, on average: what there is to go by in team preview. @param {Own} own */
   previewDamage(own) {
     let sum = 0;
-    for (const foe of this.foes) {
-      let best = 0;
-      for (let m = 0; m < MOVES; m++) best = Math.max(best, this.dealt[(own.id * MOVES + m) * TEAM + foe.id]);
-      sum += best;
-    }
+    for (const foe of this.foes) sum += this.figures.best(own, foe);
     return sum / Math.max(1, this.foes.length);
   }
 

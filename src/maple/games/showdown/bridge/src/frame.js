@@ -12,7 +12,7 @@ import {VIEW_BYTES} from './schema.js';
  * A table as a frame reads it, wherever its battle is played.
  * @typedef {{number: number, game: number, outcome: number, refusals: number, turns: number, masks: number[], decisions: number[],
  *   anomalies: object[], winner(): number, account(seat: number): import('./account.js').Account,
- *   write(seat: number, u8: Uint8Array, u16: Uint16Array, at: number): void}} Seen
+ *   write(seat: number, u8: Uint8Array, at: number): void}} Seen
  */
 
 const PARTS = REWARD_PARTS.length;
@@ -37,11 +37,9 @@ export class Frame {
     this.rowBuffer = Buffer.alloc(tables * SEATS * ROW_BYTES);
     this.endedBuffer = Buffer.alloc(tables * ENDED_BYTES);
     this.u8 = new Uint8Array(this.rowBuffer.buffer, this.rowBuffer.byteOffset, this.rowBuffer.length);
-    this.u16 = new Uint16Array(this.rowBuffer.buffer, this.rowBuffer.byteOffset, this.rowBuffer.length >> 1);
     this.f32 = new Float32Array(this.rowBuffer.buffer, this.rowBuffer.byteOffset, this.rowBuffer.length >> 2);
     this.lastF32 = new Float32Array(this.endedBuffer.buffer, this.endedBuffer.byteOffset, this.endedBuffer.length >> 2);
     this.lastU8 = new Uint8Array(this.endedBuffer.buffer, this.endedBuffer.byteOffset, this.endedBuffer.length);
-    this.lastU16 = new Uint16Array(this.endedBuffer.buffer, this.endedBuffer.byteOffset, this.endedBuffer.length >> 1);
   }
 
   /** Begin the next wave. */
@@ -60,7 +58,7 @@ export class Frame {
     buffer.writeUInt32LE(table.decisions[seat], base + 12);
     buffer.writeUInt32LE(seat, base + 16);
     table.account(seat).tell(this.f32, (base + ROW_EARNED) >> 2);
-    table.write(seat, this.u8, this.u16, base + ROW_HEADER);
+    table.write(seat, this.u8, base + ROW_HEADER);
     this.waiting.push([at, seat]);
     this.rows++;
   }
@@ -71,7 +69,7 @@ export class Frame {
     buffer.fill(0, base, base + ENDED_BYTES);
     for (let seat = 0; seat < SEATS; seat++) {
       if (table.outcome === OUTCOME.truncated && table.masks[seat]) {
-        table.write(seat, this.lastU8, this.lastU16, base + ENDED_HEADER + seat * VIEW_BYTES);
+        table.write(seat, this.lastU8, base + ENDED_HEADER + seat * VIEW_BYTES);
       }
     }
     buffer.writeUInt32LE(this.epoch, base);

@@ -126,6 +126,7 @@ export class PublicSide {
       this.mons.push(mon);
     }
     mon.name = name;
+    mon.revision++;
     this.byName.set(name, mon);
     this.appeared++;
     return mon;

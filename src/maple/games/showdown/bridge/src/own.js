@@ -25,11 +25,13 @@ export class Own {
     this.species = 0;
     this.forme = ''; // its name in the simulator's list
     this.item = '';
+    this.ability = '';
     this.bornFirst = 0;
     this.bornSecond = 0;
     this.hp = 1;
     this.fainted = false;
     this.active = false;
+    this.changed = true; // since the request before
     this.tera = 0;
     /** @type {string[]} */
     this.moveIds = [];
@@ -38,14 +40,23 @@ export class Own {
     this.pp = new Float32Array(MOVES).fill(1);
   }
 
+  /** Whether it sits on the bench as it did before. @param {RequestMember} member */
+  rests(member) {
+    return !member.active && !this.active && member.condition === this.condition && member.item === this.item &&
+      (member.ability ?? member.baseAbility) === this.ability && member.details === this.details;
+  }
+
   /** @param {RequestMember} member @param {Lexicon} lexicon */
   update(member, lexicon) {
+    this.changed = !this.rests(member);
+    if (!this.changed) return;
     const {fighter} = this;
     this.active = member.active;
+    this.ability = member.ability ?? member.baseAbility;
     this.item = member.item;
     if (member.details !== this.details) this.updateDetails(member, lexicon);
     if (member.condition !== this.condition) this.updateCondition(member.condition);
-    const item = lexicon.item(member.item), ability = lexicon.ability(member.ability ?? member.baseAbility);
+    const item = lexicon.item(member.item), ability = lexicon.ability(this.ability);
     if (item !== fighter.item || ability !== fighter.ability) {
       fighter.item = item;
       fighter.ability = ability;

@@ -2,7 +2,6 @@
 
 import {choose, openActions} from './actions.js';
 import {SeatEncoder} from './encode.js';
-import {VIEW_BYTES} from './schema.js';
 import {Tracker} from './tracker.js';
 
 /**
@@ -110,11 +109,10 @@ export class ProtocolSeat {
     return `/choose ${choice}${request.rqid === undefined ? '' : `|${request.rqid}`}`;
   }
 
-  /** Write the view. @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */
-  write(u8, u16, at) {
+  /** Write the view. @param {Uint8Array} u8 @param {number} at */
+  write(u8, at) {
     if (!this.request || !this.encoder) return;
-    u8.fill(0, at, at + VIEW_BYTES);
-    this.encoder.encode(this.request, this.mask, u8, u16, at);
+    this.encoder.encode(this.request, this.mask, u8, at);
   }
 
   /** How both sides stand as far as this seat knows, its own first; what was not seen yet is whole. @returns {Standing[]} */

@@ -147,8 +147,8 @@ export class RemoteTable {
     return this.accounts[seat];
   }
 
-  /** @param {number} seat @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */
-  write(seat, u8, u16, at) {
-    this.seats[seat].write(u8, u16, at);
+  /** @param {number} seat @param {Uint8Array} u8 @param {number} at */
+  write(seat, u8, at) {
+    this.seats[seat].write(u8, at);
   }
 }

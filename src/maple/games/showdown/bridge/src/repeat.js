@@ -27,9 +27,7 @@ class Rerun {
     this.battle = null;
     this.tracker = new Tracker(lexicon);
     this.encoders = [new SeatEncoder(lexicon, model, this.tracker, 0), new SeatEncoder(lexicon, model, this.tracker, 1)];
-    const view = new ArrayBuffer(VIEW_BYTES);
-    this.u8 = new Uint8Array(view);
-    this.u16 = new Uint16Array(view);
+    this.u8 = new Uint8Array(VIEW_BYTES);
   }
 
   /** @param {string} line of an input log */
@@ -52,7 +50,7 @@ class Rerun {
     this.tracker.read(battle.log);
     for (let seat = 0; seat < SEATS; seat++) {
       const request = battle.sides[seat].activeRequest, mask = openActions(request, []);
-      if (request && mask) this.encoders[seat].encode(request, mask, this.u8, this.u16, 0);
+      if (request && mask) this.encoders[seat].encode(request, mask, this.u8, 0);
     }
   }
 }

@@ -195,13 +195,12 @@ export class Table {
     return this.accounts[seat];
   }
 
-  /** Write a seat's view. @param {number} seat @param {Uint8Array} u8 @param {Uint16Array} u16 @param {number} at */
-  write(seat, u8, u16, at) {
+  /** Write a seat's view. @param {number} seat @param {Uint8Array} u8 @param {number} at */
+  write(seat, u8, at) {
     const request = this.side(seat).activeRequest;
     if (!request) return;
     this.tracker.read(this.battle.log);
-    u8.fill(0, at, at + VIEW_BYTES);
-    this.encoders[seat].encode(request, this.masks[seat], u8, u16, at);
+    this.encoders[seat].encode(request, this.masks[seat], u8, at);
   }
 }
 

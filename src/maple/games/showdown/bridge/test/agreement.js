@@ -43,7 +43,7 @@ export function samples(format, battles) {
   for (let number = 0; number < battles; number++) {
     const table = new Table(rules, number, 0);
     for (table.update(); table.outcome === OUTCOME.playing; table.update()) {
-      for (let seat = 0; seat < 2; seat++) if (table.masks[seat]) table.write(seat, u8, u16, 0);
+      for (let seat = 0; seat < 2; seat++) if (table.masks[seat]) table.write(seat, u8, 0);
       if (table.masks[0] && table.masks[1] && count++ % EVERY === 0) {
         for (let seat = 0; seat < 2; seat++) found.push(...look(table, seat));
       }

@@ -36,7 +36,7 @@ function samples(format, gimmick, every) {
   for (let number = 0; number < BATTLES; number++) {
     const table = new Table(rules, number, 0);
     for (table.update(); table.outcome === OUTCOME.playing; table.update()) {
-      for (let seat = 0; seat < 2; seat++) if (table.masks[seat]) table.write(seat, u8, u16, 0);
+      for (let seat = 0; seat < 2; seat++) if (table.masks[seat]) table.write(seat, u8, 0);
       for (let seat = 0; seat < 2 && table.masks[0] && table.masks[1]; seat++) {
         const active = table.battle.sides[seat].activeRequest?.active?.[0];
         if (active && gimmickOf(active) === GIMMICKS.get(gimmick) && count++ % every === 0) found.push(...look(table, seat, active, gimmick));

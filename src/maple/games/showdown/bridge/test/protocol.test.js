@@ -44,10 +44,10 @@ function differences(a, b) {
   return found;
 }
 
-/** @param {(u8: Uint8Array, u16: Uint16Array, at: number) => void} write */
+/** @param {(u8: Uint8Array, at: number) => void} write */
 function viewBy(write) {
   const u8 = new Uint8Array(VIEW_BYTES);
-  write(u8, new Uint16Array(u8.buffer), 0);
+  write(u8, 0);
   return u8;
 }
 
@@ -70,8 +70,8 @@ function compare(format, requestFirst, number) {
       told[seat] = table.battle.log.length;
       requested[seat] = request;
       if (!table.masks[seat]) continue;
-      const expected = viewBy((u8, u16, at) => table.write(seat, u8, u16, at));
-      const seen = viewBy((u8, u16, at) => seats[seat].write(u8, u16, at));
+      const expected = viewBy((u8, at) => table.write(seat, u8, at));
+      const seen = viewBy((u8, at) => seats[seat].write(u8, at));
       assert.deepEqual(differences(expected, seen), [], `${format}, battle ${number}, turn ${table.battle.turn}, seat ${seat}`);
       assert.equal(seats[seat].mask, table.masks[seat]);
       compared++;

@@ -31,7 +31,7 @@ function refusal(act) {
 /** @param {Table} table @param {number} seat */
 function viewOf(table, seat) {
   const u8 = new Uint8Array(VIEW_BYTES);
-  table.write(seat, u8, new Uint16Array(u8.buffer), 0);
+  table.write(seat, u8, 0);
   return u8;
 }
 
