@@ -6,11 +6,10 @@
  */
 
 import {FIRST_SWITCH, gimmickOf} from './actions.js';
-import {Fighter} from './damage.js';
 import {byte, Figures} from './figures.js';
 import {Gimmicks} from './gimmick.js';
+import {Known, TEAM} from './known.js';
 import {typeNumber} from './lexicon.js';
-import {Own} from './own.js';
 import {numbered, place, VIEW_BYTES} from './schema.js';
 
 /**
@@ -18,8 +17,9 @@ import {numbered, place, VIEW_BYTES} from './schema.js';
  * @typedef {import('./lexicon.js').Lexicon} Lexicon
  * @typedef {import('./lexicon.js').Move} Move
  * @typedef {import('./simulator.js').Request} Request
- * @typedef {import('./simulator.js').RequestMember} RequestMember
  * @typedef {import('./mon.js').Mon} Mon
+ * @typedef {import('./own.js').Own} Own
+ * @typedef {import('./damage.js').Fighter} Fighter
  * @typedef {import('./tracker.js').Tracker} Tracker
  */
 
@@ -27,7 +27,7 @@ const TURN = place('turn'), SIDE = place('side'), POKEMON = place('pokemon'), MO
 const SWITCH = place('switch'), DAMAGE = place('damage');
 const REQUEST = numbered('request');
 const ROOMS = numbered('rooms'), SIDES = numbered('sides');
-const TEAM = 6, MOVES = 4;
+const MOVES = 4;
 const TRICK_ROOM = ROOMS.get('trickroom') ?? 0;
 const [SPIKES, ROCKS] = [SIDES.get('spikes') ?? 0, SIDES.get('stealthrock') ?? 0];
 const SPIKES_TAKE = [0, 1 / 8, 1 / 6, 1 / 4];
@@ -43,17 +43,13 @@ export class SeatEncoder {
     this.model = model;
     this.gimmicks = new Gimmicks(lexicon, model);
     this.tracker = tracker;
-    this.mine = tracker.sides[seat];
-    this.theirs = tracker.sides[seat === 0 ? 1 : 0];
-    /** @type {Map<string, Own>} */
-    this.byIdent = new Map();
-    /** @type {Own[]} in the order of the request */
-    this.team = [];
-    /** @type {Mon[]} the active one first */
-    this.foes = [];
-    this.ownStamp = new Int32Array(TEAM);
-    this.foeFighters = Array.from({length: TEAM}, () => new Fighter());
-    this.foeStamp = new Int32Array(TEAM).fill(-1);
+    this.known = new Known(lexicon, tracker, seat);
+    const {mine, theirs, team, foes, foeFighters} = this.known;
+    this.mine = mine;
+    this.theirs = theirs;
+    this.team = team;
+    this.foes = foes;
+    this.foeFighters = foeFighters;
     this.boots = lexicon.item('heavydutyboots');
     this.figures = new Figures(model, tracker, seat);
     const view = new ArrayBuffer(VIEW_BYTES);
@@ -67,6 +63,7 @@ export class SeatEncoder {
     this.fainted = 0; // a bit for each row
     this.moved = true; // whether rows changed places, or somebody fainted or came back
     this.previewed = false;
+    this.revision = -1; // of everything that damage figures are made of, when they were written
   }
 
   /** Write every row anew the next time. */
@@ -81,8 +78,7 @@ export class SeatEncoder {
   encode(request, mask, into, at) {
     if (request.teamPreview || this.previewed) this.forget(); // marks come and go there
     this.previewed = !!request.teamPreview;
-    this.updateTeam(request);
-    this.updateFoes();
+    this.known.update(request);
     this.writeTurn(request, mask);
     this.writeSide(this.mine, SIDE.at);
     this.writeSide(this.theirs, SIDE.at + SIDE.stride);
@@ -91,76 +87,6 @@ export class SeatEncoder {
     this.writeMoves(request);
     this.writeSwitches();
     into.set(this.u8, at);
-  }
-
-  /** @param {Request} request */
-  updateTeam(request) {
-    const members = request.side.pokemon;
-    this.team.length = 0;
-    for (let i = 0; i < members.length && i < TEAM; i++) {
-      const member = members[i];
-      let own = this.byIdent.get(member.ident);
-      if (!own) {
-        own = new Own(this.byIdent.size);
-        this.byIdent.set(member.ident, own);
-      }
-      own.update(member, this.lexicon);
-      if (request.teamPreview) own.active = false; // the first of the list is marked as active there
-      if (own.changed) this.updateField(own);
-      this.team.push(own);
-    }
-    const lead = this.team[0], moves = request.active?.[0]?.moves;
-    if (lead && moves) {
-      for (const {id, pp, maxpp} of moves) {
-        const at = lead.moves.findIndex(move => move.key === id);
-        if (at >= 0 && maxpp) lead.pp[at] = (pp ?? 0) / maxpp;
-      }
-    }
-  }
-
-  /** What the field adds to one's own: types and boosts of the active one. @param {Own} own */
-  updateField(own) {
-    const {fighter} = own, shown = own.active ? this.mine.active : null;
-    let [first, second] = [own.bornFirst, own.bornSecond];
-    if (fighter.terastallized && own.tera) [first, second] = [own.tera, 0];
-    else if (shown && shown.name === own.name) [first, second] = shown.types;
-    let changed = first !== fighter.first || second !== fighter.second;
-    for (let i = 0; i < fighter.boosts.length; i++) {
-      const stage = shown ? shown.boosts[i] : 0;
-      if (fighter.boosts[i] !== stage) {
-        fighter.boosts[i] = stage;
-        changed = true;
-      }
-    }
-    if (changed) {
-      fighter.first = first;
-      fighter.second = second;
-      own.revision++;
-    }
-    fighter.bornFirst = own.bornFirst;
-    fighter.bornSecond = own.bornSecond;
-  }
-
-  updateFoes() {
-    const {active, mons} = this.theirs;
-    this.foes.length = 0;
-    if (active) this.foes.push(active);
-    for (const mon of mons) if (mon !== active && this.foes.length < TEAM) this.foes.push(mon);
-    for (const mon of this.foes) {
-      if (mon.id >= TEAM || this.foeStamp[mon.id] === mon.revision) continue;
-      const fighter = this.foeFighters[mon.id];
-      fighter.level = mon.level;
-      fighter.weight = mon.species.weight;
-      fighter.guessStats(mon.species, this.lexicon.generation);
-      fighter.boosts.set(mon.boosts);
-      [fighter.first, fighter.second] = mon.types;
-      [fighter.bornFirst, fighter.bornSecond] = mon.species.types;
-      fighter.terastallized = mon.terastallized;
-      fighter.item = mon.item;
-      fighter.ability = mon.ability;
-      fighter.status = mon.status;
-      this.foeStamp[mon.id] = mon.revision;
-    }
   }
 
   /** @param {Request} request @param {number} mask */
@@ -213,7 +139,7 @@ export class SeatEncoder {
     let fainted = 0;
     this.moved = false;
     for (let i = 0; i < team.length; i++) {
-      const own = team[i], turns = this.mine.byName.get(own.name)?.statusTurns ?? 0;
+      const own = team[i], turns = own.shown?.statusTurns ?? this.turnsOf(own);
       if (own.fainted) fainted |= 1 << i;
       if (inRow[i] === own.id && !own.changed && this.turns[i] === turns) continue;
       const picked = !!request.teamPreview && !(mask >> (FIRST_SWITCH + i) & 1);
@@ -232,6 +158,12 @@ export class SeatEncoder {
     for (let row = TEAM + foes.length; row < 2 * TEAM; row++) if (inRow[row] !== NOBODY) this.take(row, NOBODY, 0);
     if (fainted !== this.fainted) this.moved = true;
     this.fainted = fainted;
+  }
+
+  /** The turns of its status, from when it has appeared. @param {Own} own */
+  turnsOf(own) {
+    own.shown = this.mine.byName.get(own.name);
+    return own.shown?.statusTurns ?? 0;
   }
 
   /** A row is somebody's from now on, and empty so far; where it begins. @param {number} row @param {number} id @param {number} turns */
@@ -304,6 +236,11 @@ export class SeatEncoder {
 
   writeDamage() {
     const {team, foes, figures, u8, moved} = this;
+    let revision = this.tracker.revision; // each only ever grows, and so does their sum
+    for (const own of team) revision += own.revision;
+    for (const foe of foes) revision += foe.revision;
+    if (!moved && revision === this.revision) return;
+    this.revision = revision;
     if (moved) u8.fill(0, DAMAGE.at, DAMAGE.at + DAMAGE.stride);
     for (let i = 0; i < team.length; i++) {
       const own = team[i];

@@ -1,6 +1,7 @@
 /** What each kind of public line means. */
 
 import {toKey, typeNumber} from './lexicon.js';
+import {VOLATILES} from './mon.js';
 import {numbered, schema} from './schema.js';
 
 /**
@@ -10,7 +11,7 @@ import {numbered, schema} from './schema.js';
 
 const WEATHER = numbered('weather'), TERRAIN = numbered('terrain'), ROOMS = numbered('rooms'), BOOSTS = numbered('boosts');
 const BOOST_COUNT = BOOSTS.size;
-const TRANSFORMED = 1 << ((numbered('volatiles').get('transform') ?? 32) - 32);
+const TRANSFORMED = VOLATILES.get('transform')?.high ?? 0;
 const OTHER_NAMES = new Map([['snow', 'snowscape']]);
 
 /** The name of an effect without its kind: `move: Leech Seed` is leechseed. @param {string | undefined} text */

@@ -7,8 +7,19 @@ import {numbered} from './schema.js';
  * @typedef {import('./lexicon.js').Move} Move
  */
 
-const STATUS = numbered('status'), SIDES = numbered('sides'), VOLATILES = numbered('volatiles');
+const STATUS = numbered('status'), SIDES = numbered('sides');
 const BOOST_COUNT = numbered('boosts').size;
+
+/** A bit for each volatile, in one of two words. @type {Map<string, {low: number, high: number}>} */
+export const VOLATILES = new Map([...numbered('volatiles')].map(([name, at]) =>
+  [name, {low: at < 32 ? 1 << at : 0, high: at < 32 ? 0 : 1 << (at - 32)}]));
+
+const ONE_TURN = {low: 0, high: 0};
+for (const name of ['protected', 'endure', 'flinched']) {
+  const {low, high} = VOLATILES.get(name) ?? {low: 0, high: 0};
+  ONE_TURN.low |= low;
+  ONE_TURN.high |= high;
+}
 
 /** One Pokémon as the public sees it. */
 export class Mon {
@@ -44,10 +55,16 @@ export class Mon {
 
   /** @param {string} name @param {boolean} on */
   setVolatile(name, on) {
-    const bit = VOLATILES.get(name);
-    if (bit === undefined) return;
-    if (bit < 32) this.low = on ? this.low | (1 << bit) : this.low & ~(1 << bit);
-    else this.high = on ? this.high | (1 << (bit - 32)) : this.high & ~(1 << (bit - 32));
+    const bits = VOLATILES.get(name);
+    if (bits === undefined) return;
+    this.low = on ? this.low | bits.low : this.low & ~bits.low;
+    this.high = on ? this.high | bits.high : this.high & ~bits.high;
+  }
+
+  /** What lasts for a turn is over. */
+  calm() {
+    this.low &= ~ONE_TURN.low;
+    this.high &= ~ONE_TURN.high;
   }
 
   /** @param {Species} species @param {boolean} forGood */

@@ -14,9 +14,12 @@ const STATUS = numbered('status'), STATS = schema.lists.stats ?? [], MOVES = 4;
 
 /** One of the seat's own Pokémon, as its requests tell. */
 export class Own {
-  /** @param {number} id */
-  constructor(id) {
+  /** @param {number} id @param {string} ident */
+  constructor(id, ident) {
     this.id = id;
+    this.ident = ident;
+    /** @type {import('./mon.js').Mon | undefined} what the public sees of it, once it has appeared */
+    this.shown = undefined;
     this.fighter = new Fighter();
     this.revision = 0;
     this.details = '';

@@ -15,7 +15,6 @@ import {numbered} from './schema.js';
 const STATUS = numbered('status'), ROOMS = numbered('rooms'), SIDES = numbered('sides');
 const [ASLEEP, BADLY_POISONED] = ['slp', 'tox'].map(name => STATUS.get(name));
 const LAYERED = 3; // the first conditions of a side pile up: spikes, toxic spikes, stealth rock
-const ONE_TURN = ['protected', 'endure', 'flinched'];
 
 /**
  * The lines of a log that everybody is told; after `|split|` comes one for a side alone, then the public one.
@@ -191,7 +190,7 @@ export class Tracker {
       const mon = side.active;
       if (!mon) continue;
       if (mon.status === ASLEEP || mon.status === BADLY_POISONED) mon.statusTurns++;
-      for (const name of ONE_TURN) mon.setVolatile(name, false);
+      mon.calm();
     }
   }
 }

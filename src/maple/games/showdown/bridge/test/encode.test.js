@@ -107,7 +107,7 @@ test('what is kept of a view is what would be written anew', async () => {
           const request = table.side(seat).activeRequest;
           if (!table.masks[seat] || !request || table.outcome !== OUTCOME.playing) continue;
           const seen = viewOf(table, seat), anew = new Uint8Array(VIEW_BYTES);
-          for (const own of others[seat].byIdent.values()) own.condition = 'not read yet';
+          for (const own of others[seat].known.byIdent.values()) own.condition = 'not read yet';
           others[seat].forget();
           others[seat].encode(request, table.masks[seat], anew, 0);
           assert.deepEqual(seen, anew);
