@@ -18,7 +18,7 @@ from maple.nets.sequence import OptionSequencePolicy, SequencePolicy
 from maple.nets.sequence_q import RecurrentQ
 from maple.training.build import build_trainer, trainer_state
 from maple.training.learners import weights_of
-from maple.training.preflight import NODE, WORKER, check_memory, estimate
+from maple.training.preflight import BATTLE, NODE, WORKER, check_memory, estimate
 
 KINDS = [
     ["algo=afterstate"],
@@ -122,9 +122,10 @@ def test_processes_that_play_are_foreseen() -> None:
     with pytest.raises(ConfigError, match=r"\(workers 3\.9 GiB.* --workers (\d+) --set workers.spares=0 would fit"):
         check_memory(many, game, free=3 * 2**30)
     assert estimate(many.model_copy(update={"actors": many.actors.model_copy(update={"count": 2})}), game).workers == 0
-    battles, showdown = load_config("showdown", settings=["algo=ppo", "threads=32"]), make_game("showdown")
-    assert estimate(battles, showdown).workers == 34 * NODE
-    with pytest.raises(ConfigError, match=r"workers 8\.0 GiB.* --set threads=\d+ --set workers.spares=0 would fit"):
+    battles = load_config("showdown", settings=["algo=ppo", "threads=32", "tables=64"])
+    showdown = make_game("showdown")
+    assert estimate(battles, showdown).workers == 34 * NODE + 64 * BATTLE
+    with pytest.raises(ConfigError, match=r"workers 17\.\d GiB.* --set threads=\d+ --set workers.spares=0 would fit"):
         check_memory(battles, showdown, free=5 * 2**30)
 
 

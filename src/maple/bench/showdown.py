@@ -21,7 +21,7 @@ from maple.games.showdown.server import LocalServer
 
 __all__ = ["BridgeSide", "PlayingSide", "SimulatorSide", "Way", "bench_showdown", "bound_by"]
 
-ROUNDS = 5
+ROUNDS = 12
 WARM_UP_S = 10.0  # the simulator's compiler needs some seconds to settle
 
 

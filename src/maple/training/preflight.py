@@ -23,7 +23,8 @@ __all__ = ["Need", "check_memory", "estimate"]
 
 PROCESS = 700 * 2**20  # Python, torch, compiled kernels
 WORKER = 64 * 2**20  # a process that plays envs: Python and numpy (41 MiB with CartPole); what envs hold is not known
-NODE = 240 * 2**20  # a process of the battle simulator (213 to 230 MiB with 8 to 512 battles)
+NODE = 520 * 2**20  # a process of the battle simulator, and a battle in it (525 MiB with 8, 816 MiB with 512 after 72 s)
+BATTLE = 600 * 2**10
 SPARE = 0.9  # of what is free; the rest is for everything else
 SAMPLE = 16  # tables that are made to see how large one is
 COPIES = 2  # of everything that a checkpoint holds, while its bytes are put together
@@ -69,7 +70,7 @@ def estimate(config: Config, game: Game) -> Need:
         memory += (config.actors.lag + 1) * rows * row  # blocks on their way
     learning = 2 if config.league.exploiter_every else 1  # an exploiter has tables, memory and network of its own
     weights, frozen = 4 * _weights(config, spec), _frozen(config, spec)
-    own = 3 + (config.algo == "dqn")
+    own, battles = 3 + (config.algo == "dqn"), tables * BATTLE if isinstance(game, Bridged) else 0
     tables *= _table_size(game) + view + 64 + 4 * spec.seats * _remembered(config)
     return Need(
         tables=learning * tables,
@@ -77,7 +78,7 @@ def estimate(config: Config, game: Game) -> Need:
         network=weights * (learning * (own + threads) + frozen),
         encoding=learning * encoding,
         saving=COPIES * (tables + weights * (own + frozen) + kept),
-        workers=_processes(config, game) * (NODE if isinstance(game, Bridged) else WORKER),
+        workers=_processes(config, game) * (NODE if isinstance(game, Bridged) else WORKER) + battles,
         process=PROCESS * (1 + actors + (config.workers.spares if actors else 0)),  # and those that stand by
     )
 
