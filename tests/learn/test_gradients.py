@@ -126,6 +126,15 @@ def test_a_thread_that_encodes_ahead_changes_nothing(
     assert np.array_equal(same, weights)
 
 
+def test_options_that_are_described_once_are_learned_from_the_same(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ["ppo.policy=options", "net.hidden=[16]"]
+    once, weights = _updated_ppo(team, RECIPE, settings, False, monkeypatch)
+    monkeypatch.setattr(ppo, "KEPT_BYTES", 0)
+    anew, same = _updated_ppo(team, RECIPE, settings, False, monkeypatch)
+    assert once == anew
+    assert np.array_equal(weights, same)
+
+
 def test_options_that_are_not_taken_hardly_matter(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = replace(RECIPE, epochs=1, minibatch=1000, max_grad_norm=0.0)
     found = []

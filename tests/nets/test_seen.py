@@ -63,6 +63,23 @@ def test_options_in_pieces_are_those_of_the_whole(name: str, decisions: Decision
         assert np.array_equal(part.state.length, seen.state(view[lo:hi]).length)
 
 
+@pytest.mark.parametrize("name", ["ofc", "wargame"])
+def test_options_that_were_kept_are_those_described_anew(name: str, decisions: Decisions, team: Team) -> None:
+    game, view = (decisions.game, decisions.view) if name == "ofc" else _skirmishes(team)
+    seen, other = Seen(game, team), Seen(game, team)
+    kept = seen.all_options(view, 2**30)
+    assert kept is not None
+    assert seen.all_options(view, 1000) is None
+    layer = SparseLayer(seen.spec.features, 8)
+    for rows in (np.arange(len(view))[::-1], np.array([7, 3, 3, 41]), np.array([0])):
+        found, anew = seen.of_kept(kept, rows), other.options(view[rows])
+        assert np.array_equal(found.offset, anew.offset)
+        assert np.array_equal(found.action, anew.action)
+        assert np.array_equal(found.option_part, anew.option_part)
+        first, second = (layer.of_options(each, seen.spec.max_parts).detach() for each in (found, anew))
+        assert torch.equal(first, second)
+
+
 def _skirmishes(team: Team) -> tuple[Game, NDArray[np.uint64]]:
     """The wargame, and decisions of some of its tables."""
     game = make_game("wargame")

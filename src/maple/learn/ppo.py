@@ -27,6 +27,7 @@ from maple.nets.seen import Described, Look, part_of
 from maple.perf.spans import span, split
 
 __all__ = [
+    "KEPT_BYTES",
     "PpoRecipe",
     "judge_indices",
     "judge_logits",
@@ -36,6 +37,8 @@ __all__ = [
     "ppo_loss",
     "ppo_update",
 ]
+
+KEPT_BYTES = 256 * 2**20  # of described options that are kept from one epoch to the next
 
 Learn = Callable[[NDArray[np.int64]], NDArray[np.float64]]  # from rows in this order; sums of FIGURES (, minibatches)
 
@@ -237,10 +240,14 @@ class _Lesson:
         return sums
 
     def _option_step(self, net: OptionPolicy) -> Learn:
-        """A minibatch in kernels, a share a thread; options are described when they are needed."""
+        """A minibatch in kernels, a share a thread; options are described once where there is room for all of them."""
         flat, weights = self.descent.flat, self.descent.flat.vector.detach().numpy()
         towers = (flat.first(net.first), flat.tower(net.actor), flat.first(net.critic_first), flat.tower(net.critic))
-        plan = (*towers, net.max_parts)
+        plan, seen = (*towers, net.max_parts), net.seen
+        with span("learn_encode"):
+            kept = (
+                seen.all_options(self.view, KEPT_BYTES) if self.recipe.epochs > 1 and not self.recipe.augment else None
+            )
 
         def step(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             recipe = self._kernel_recipe()
@@ -251,11 +258,12 @@ class _Lesson:
             def add(mine: NDArray[np.int64], gradient: NDArray[np.float32]) -> NDArray[np.float64]:
                 with span("learn_encode"):
                     view = self.view[mine]
-                    options, state = net.seen.options(view), net.seen.state(view)
-                seen = (options.lists(), options.action, state.feature, state.length)
+                    options = seen.options(view) if kept is None else seen.of_kept(kept, mine)
+                    state = seen.state(view)
+                read = (options.lists(), options.action, state.feature, state.length)
                 known = tuple(column[mine] for column in self._known)
                 began = time.perf_counter()
-                found, ahead, back = add_option_gradient(weights, plan, *seen, known, recipe, gradient)
+                found, ahead, back = add_option_gradient(weights, plan, *read, known, recipe, gradient)
                 share = (time.perf_counter() - began) / (ahead + back)
                 split({"loss_calculation": ahead * share, "gradient_calculation": back * share})
                 return found  # type: ignore[no-any-return]

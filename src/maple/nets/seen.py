@@ -15,7 +15,7 @@ from maple.core.encoder import Encoder
 from maple.core.spec import OptionSpec
 from maple.core.step import Options
 from maple.core.threads import Team
-from maple.nets.sparse import Rows
+from maple.nets.sparse import Rows, gather_options
 
 __all__ = ["CHUNK", "ROWS", "Described", "Look", "Seen", "part_of"]
 
@@ -136,6 +136,33 @@ class Seen:
         options.offset[0] = 0
         np.cumsum(count, out=options.offset[1:])
         self.encoder.describe(view, options, 0, n)
+        return options
+
+    def all_options(self, view: NDArray[np.uint64], most_bytes: int) -> Options | None:
+        """The options of many rows, by all threads; none if they took more than so many bytes."""
+        n, count = len(view), np.empty(len(view), np.int64)
+        self.team.run(self.encoder.count_options, n, view, count)
+        total, spec = int(count.sum()), self.spec
+        room = 2 * (spec.part_width + 1) * spec.part_rows(n, total) + (4 * spec.option_parts + 2) * total
+        if room + 2 * spec.shared_width * n > most_bytes:
+            return None
+        options = Options.allocate(spec, n, total)
+        np.cumsum(count, out=options.offset[1:])
+        self.team.run(self.encoder.describe, n, view, options)
+        return options
+
+    def of_kept(self, kept: Options, rows: NDArray[np.int64]) -> Options:
+        """Those of some rows, in this order; this thread's next call reuses the buffers."""
+        count = kept.offset[rows + 1] - kept.offset[rows]
+        options, each = (
+            self._reused(len(rows), int(count.sum())),
+            0 if self.spec.option_parts == 1 else self.spec.max_parts,
+        )
+        options.offset[0] = 0
+        np.cumsum(count, out=options.offset[1:])
+        gather_options(
+            rows, each, kept.offset, (kept.action, *kept.lists()[1:]), (options.action, *options.lists()[1:])
+        )
         return options
 
     def described(self, view: NDArray[np.uint64], with_state: bool, keep: bool = False) -> Described:

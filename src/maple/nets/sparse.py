@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from maple.core.kernels import fast_kernel
+from maple.core.kernels import fast_kernel, kernel
 from maple.core.step import Options
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Rows",
     "SparseLayer",
     "add_rows",
+    "gather_options",
     "spread_bytes",
     "spread_features",
     "spread_row",
@@ -205,6 +206,29 @@ def _spread_options(options, max_parts, lo, hi, out, grad, into, bias):
         for p in range(max_parts if parts > 1 else 0):
             if used[p]:
                 spread_row(part[first + p], part_length[first + p], sums[p], into)
+
+
+@kernel
+def gather_options(rows, each, offset, kept, out):
+    """Copy the options of some decisions to where they belong; `each`: 0, or parts of a decision. Writes out."""
+    action, shared, shared_length, part, part_length, option_part = kept
+    to_action, to_shared, to_shared_length, to_part, to_part_length, to_option_part = out
+    at = 0
+    for n in range(len(rows)):
+        i = rows[n]
+        begin, count = offset[i], offset[i + 1] - offset[i]
+        to_shared_length[n] = shared_length[i]
+        to_shared[n, : shared_length[i]] = shared[i, : shared_length[i]]
+        first, parts, place = (begin, count, at) if each == 0 else (i * each, each, n * each)
+        for k in range(parts):
+            length = part_length[first + k]
+            to_part_length[place + k] = length
+            to_part[place + k, :length] = part[first + k, :length]
+        for k in range(count):
+            to_action[at + k] = action[begin + k]
+            for which in range(option_part.shape[1]):
+                to_option_part[at + k, which] = option_part[begin + k, which] + place - first
+        at += count
 
 
 class Rows:

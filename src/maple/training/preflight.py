@@ -15,6 +15,7 @@ from maple.core.spec import GameSpec
 from maple.games.bridged import Bridged
 from maple.games.contract import Game
 from maple.games.external.game import ExternalGame
+from maple.learn.ppo import KEPT_BYTES
 from maple.training.build import AUTO_TABLES
 from maple.training.fitting import least_replay
 from maple.training.seating import OpponentMix
@@ -23,7 +24,9 @@ __all__ = ["Need", "check_memory", "estimate"]
 
 PROCESS = 700 * 2**20  # Python, torch, compiled kernels
 WORKER = 64 * 2**20  # a process that plays envs: Python and numpy (41 MiB with CartPole); what envs hold is not known
-NODE = 520 * 2**20  # a process of the battle simulator, and a battle in it (525 MiB with 8, 816 MiB with 512 after 72 s)
+NODE = (
+    520 * 2**20
+)  # a process of the battle simulator, and a battle in it (525 MiB with 8, 816 MiB with 512 after 72 s)
 BATTLE = 600 * 2**10
 SPARE = 0.9  # of what is free; the rest is for everything else
 SAMPLE = 16  # tables that are made to see how large one is
@@ -64,7 +67,7 @@ def estimate(config: Config, game: Game) -> Need:
         encoding = rows * (spec.observation * spec.dtype.itemsize + spec.actions)
     else:
         width = spec.options.state_width if spec.options else 0
-        encoding = rows * 2 * (width + 1)
+        encoding = rows * 2 * (width + 1) + _kept_options(config, spec)
     actors = config.actors.count
     if actors:
         memory += (config.actors.lag + 1) * rows * row  # blocks on their way
@@ -91,6 +94,15 @@ def _processes(config: Config, game: Game) -> int:
         return 0
     count = available_cores() if config.workers.count == "auto" else config.workers.count
     return count + config.workers.spares if count else 0
+
+
+def _kept_options(config: Config, spec: GameSpec) -> int:
+    """Bytes of described options that PPO keeps between its epochs, at the most."""
+    if config.algo != "ppo" or config.by_index or spec.options is None or config.ppo.epochs == 1 or config.ppo.augment:
+        return 0
+    most = spec.options.max_options
+    each = 2 * (spec.options.part_width + 1) * spec.options.part_rows(1, most) + 2 * spec.options.shared_width
+    return min(KEPT_BYTES, config.horizon * (each + (4 * spec.options.option_parts + 2) * most))
 
 
 def _remembered(config: Config) -> int:

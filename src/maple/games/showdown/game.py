@@ -35,8 +35,8 @@ _BOTS = {
     "heuristic": bots.play_heuristic,
 }
 _SEATS = 2
-# Room for what a wave of battles needs for a moment, in MiB: with the usual 16 a part of it is copied on before it is let
-# go. In turns, two processes of 32 battles each: 1.08 times the decisions, a simulator alone the same.
+# Room for what a wave of battles needs for a moment, in MiB: of the usual 16 a part is copied on before it is let go.
+# In turns, two processes of 32 battles each: 1.08 times the decisions, a simulator alone the same.
 _NODE_FLAGS = ("--max-semi-space-size=64",)
 _FIGURES = np.dtype(
     [
