@@ -63,6 +63,17 @@ def test_options_in_pieces_are_those_of_the_whole(name: str, decisions: Decision
         assert np.array_equal(part.state.length, seen.state(view[lo:hi]).length)
 
 
+@pytest.mark.parametrize("name", ["ofc", "wargame"])  # one whose options share but a part of it, one where it is all
+def test_what_comes_with_options_is_the_decision_as_it_stands(name: str, decisions: Decisions, team: Team) -> None:
+    game, view = (decisions.game, decisions.view) if name == "ofc" else _skirmishes(team)
+    seen = Seen(game, team)
+    found, expected = seen.state_with(seen.options(view), view), seen.state(view)
+    assert seen.spec.shares_all == (name == "wargame")
+    assert np.array_equal(found.length, expected.length)
+    there = np.arange(found.feature.shape[1]) < found.length[:, None]
+    assert np.array_equal(found.feature[there], expected.feature[:, : there.shape[1]][there])
+
+
 @pytest.mark.parametrize("name", ["ofc", "wargame"])
 def test_options_that_were_kept_are_those_described_anew(name: str, decisions: Decisions, team: Team) -> None:
     game, view = (decisions.game, decisions.view) if name == "ofc" else _skirmishes(team)

@@ -23,6 +23,7 @@ class OptionSpec:
     shared_width: int  # features that a decision's options may share
     state_width: int  # features of a decision before any option is taken
     max_options: int  # options that one decision may have
+    shares_all: bool = False  # whether what options share is all that there is to say before one is taken
 
     def part_rows(self, decisions: int, options: int) -> int:
         """Rows of parts that so many decisions with so many options have."""

@@ -259,7 +259,7 @@ class _Lesson:
                 with span("learn_encode"):
                     view = self.view[mine]
                     options = seen.options(view) if kept is None else seen.of_kept(kept, mine)
-                    state = seen.state(view)
+                    state = seen.state_with(options, view)
                 read = (options.lists(), options.action, state.feature, state.length)
                 known = tuple(column[mine] for column in self._known)
                 began = time.perf_counter()

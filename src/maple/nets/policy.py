@@ -173,7 +173,7 @@ class OptionPolicy(nn.Module):
             sample_options(options.offset, logits, uniform[lo:hi], greedy, chosen, choice.log_prob[lo:hi])
             choice.action[lo:hi] = options.action[chosen]
             with span("agent_value_calculation"):
-                choice.value[lo:hi, 0] = self.value(self.seen.state(view[lo:hi])).cpu().numpy()
+                choice.value[lo:hi, 0] = self.value(self.seen.state_with(options, view[lo:hi])).cpu().numpy()
 
         self.seen.in_pieces(piece, self.seen.count(view), CHUNK)
         return choice

@@ -106,6 +106,10 @@ class Seen:
         self.encoder.describe_state(view, rows.feature, rows.length, 0, len(view))
         return rows
 
+    def state_with(self, options: Options, view: NDArray[np.uint64]) -> Rows:
+        """The same where the options are described already; in games where they share all of it, it is there."""
+        return Rows(options.shared, options.shared_length) if self.spec.shares_all else self.state(view)
+
     def choice(self, view: NDArray[np.uint64], action: NDArray[np.int16]) -> Rows:
         """Features of each decision's chosen option."""
         rows = self._rows(len(view))
@@ -167,7 +171,8 @@ class Seen:
 
     def described(self, view: NDArray[np.uint64], with_state: bool, keep: bool = False) -> Described:
         """The options of a few rows, and their features before one is taken if wanted; `keep` as in options()."""
-        return Described(self.options(view, keep), self.state(view if with_state else view[:0]))
+        options = self.options(view, keep)
+        return Described(options, self.state_with(options, view) if with_state else self.state(view[:0]))
 
     def _rows(self, n: int) -> Rows:
         feature, length = np.empty((n, self.spec.state_width), np.int16), np.empty(n, np.int16)

@@ -111,6 +111,7 @@ def option_spec() -> OptionSpec:
         shared_width=SHARED_WIDTH,
         state_width=SHARED_WIDTH + PART_WIDTH,
         max_options=ACTIONS,
+        shares_all=True,
     )
 
 

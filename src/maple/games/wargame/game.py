@@ -186,6 +186,7 @@ class WargameGame:
                 shared_width=options.SHARED_WIDTH,
                 state_width=options.SHARED_WIDTH + options.PART_WIDTH,
                 max_options=options.MAX_OPTIONS,
+                shares_all=True,
             ),
             entities=(
                 EntityGroup("own", encode.GLOBALS, MAX_SQUADS, encode.ROW, actions=(state.BRACE, state.RALLY)),
