@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import numpy as np
 import pytest
 
 from maple.bench.battle_training import bench_battle_training
@@ -18,10 +21,12 @@ from maple.bench.train import bench_train
 from maple.cli.showdown import _Guest
 from maple.core.sources import load_config
 from maple.games import entry
+from maple.games.contract import Game
 from maple.games.showdown import runtime
 from maple.games.showdown.game import ShowdownGame
 from maple.games.showdown.runtime import NodeError, find_node, installed_modules
 from maple.runs.store import RunFolder
+from maple.training import host
 from tests.cli.command import maple, maple_alone
 
 
@@ -205,3 +210,36 @@ def test_an_anomaly_that_cannot_be_kept_ends_no_battles(tmp_path: Path, capsys: 
     assert "anomalies.jsonl: No such file or directory; free some space; battles go on" in " ".join(
         capsys.readouterr().err.split()
     )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_play_ends_although_what_a_stop_raised_was_dropped(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is raised for a signal can come where somebody drops it; the battles are left at their next decision."""
+    before, went_on = signal.getsignal(number), []
+
+    def play(game: Game, player: object, at_a_time: int, seed: int, opened: object, ended: Any, *_: object) -> None:
+        nothing = np.zeros(0, game.spec.figures)
+        went_on.append(ended(nothing))
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(number)
+        went_on.append(ended(nothing))
+
+    monkeypatch.setattr(host, "host_battles", play)
+    with default_ears():
+        done = maple("showdown", "play", "random", "--server", "127.0.0.1:9", "--json")
+    assert went_on == [True, False]
+    assert done.returncode == 0
+    assert "battles under way are given up" in done.stderr
+    assert signal.getsignal(number) == before
+
+
+@contextmanager
+def default_ears() -> Iterator[None]:
+    """Ctrl-C is heard, as where nobody told a process in the background not to."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -73,18 +73,29 @@ def serve(
             server.wait()
 
 
+@dataclass(slots=True)
+class _Stop:
+    """Whether a stop was asked for: what is raised for it may be dropped, wherever it comes."""
+
+    asked: bool = False
+
+
 @contextmanager
-def _stoppable() -> Iterator[None]:
+def _stoppable() -> Iterator[_Stop]:
     """SIGTERM is taken as a Ctrl-C: whoever stops it, things are left in order."""
+    stop = _Stop()
 
     def leave(*_: object) -> None:
+        stop.asked = True
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, leave)
+    heard = [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, leave) for number in heard}
     try:
-        yield
+        yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,18 +199,18 @@ def play(
         lost += len(figures) - len(fresh)
         for score in fresh:
             notes.print({1.0: "won", 0.5: "tied", 0.0: "lost"}[float(score)] + f" battle {len(scores)}")
-        return battles is None or len(scores) + lost < battles
+        return not stop.asked and (battles is None or len(scores) + lost < battles)
 
     def keep(anomaly: Mapping[str, Any]) -> None:
         nonlocal anomalies
         anomalies += 1
         guest.keep(anomaly)
 
-    with _stoppable():
-        try:
+    with _stoppable() as stop:
+        with suppress(KeyboardInterrupt):
             count = min(at_a_time, battles or at_a_time)
             host_battles(game, guest.player, count, seed or 0, opened, ended, keep, guest.log)
-        except KeyboardInterrupt:
+        if stop.asked:
             notes.print("leaving; battles under way are given up")
     found = {"run": run, "server": server, "name": name, "battles": len(scores), "won": scores.count(1.0)}
     found |= {"tied": scores.count(0.5), "dropped": lost, "refusals": refusals, "anomalies": anomalies}
