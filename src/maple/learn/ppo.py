@@ -244,10 +244,9 @@ class _Lesson:
         flat, weights = self.descent.flat, self.descent.flat.vector.detach().numpy()
         towers = (flat.first(net.first), flat.tower(net.actor), flat.first(net.critic_first), flat.tower(net.critic))
         plan, seen = (*towers, net.max_parts), net.seen
+        again = self.recipe.epochs > 1 and not self.recipe.augment
         with span("learn_encode"):
-            kept = (
-                seen.all_options(self.view, KEPT_BYTES) if self.recipe.epochs > 1 and not self.recipe.augment else None
-            )
+            kept = seen.all_options(self.view, KEPT_BYTES) if again else None
 
         def step(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             recipe = self._kernel_recipe()

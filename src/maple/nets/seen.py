@@ -158,15 +158,12 @@ class Seen:
     def of_kept(self, kept: Options, rows: NDArray[np.int64]) -> Options:
         """Those of some rows, in this order; this thread's next call reuses the buffers."""
         count = kept.offset[rows + 1] - kept.offset[rows]
-        options, each = (
-            self._reused(len(rows), int(count.sum())),
-            0 if self.spec.option_parts == 1 else self.spec.max_parts,
-        )
+        options = self._reused(len(rows), int(count.sum()))
         options.offset[0] = 0
         np.cumsum(count, out=options.offset[1:])
-        gather_options(
-            rows, each, kept.offset, (kept.action, *kept.lists()[1:]), (options.action, *options.lists()[1:])
-        )
+        each = 0 if self.spec.option_parts == 1 else self.spec.max_parts
+        source, out = ((one.action, *one.lists()[1:]) for one in (kept, options))
+        gather_options(rows, each, kept.offset, source, out)
         return options
 
     def described(self, view: NDArray[np.uint64], with_state: bool, keep: bool = False) -> Described:

@@ -24,10 +24,8 @@ __all__ = ["Need", "check_memory", "estimate"]
 
 PROCESS = 700 * 2**20  # Python, torch, compiled kernels
 WORKER = 64 * 2**20  # a process that plays envs: Python and numpy (41 MiB with CartPole); what envs hold is not known
-NODE = (
-    520 * 2**20
-)  # a process of the battle simulator, and a battle in it (525 MiB with 8, 816 MiB with 512 after 72 s)
-BATTLE = 600 * 2**10
+NODE = 520 * 2**20  # a process of the battle simulator (525 MiB with 8 battles, 816 MiB with 512, after 72 s)
+BATTLE = 600 * 2**10  # each battle in it
 SPARE = 0.9  # of what is free; the rest is for everything else
 SAMPLE = 16  # tables that are made to see how large one is
 COPIES = 2  # of everything that a checkpoint holds, while its bytes are put together

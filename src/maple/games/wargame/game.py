@@ -146,9 +146,8 @@ class WargameGame:
         named = (chosen.roster, *self.maps, *self.missions)
         self.files = {name: sha256_of(name) for name in named if is_file(name)}
         self.roster, self.book = _load(chosen.roster, self.maps, self.missions, tuple(self.files.values()))
-        for (
-            name
-        ) in chosen.missions:  # those that ship are for whole games, and shorter ones leave their late objectives out
+        # Those that ship are for whole games, and shorter ones leave their late objectives out.
+        for name in chosen.missions:
             check_opens(name, load_mission(name), chosen.rounds)
         cheapest = min(unit.body.points for unit in self.roster.units.values())
         if chosen.points < cheapest:
